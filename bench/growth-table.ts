@@ -42,6 +42,7 @@ export function growthTable(growth: Growth): string {
     row('start to ready, ms', startsMs),
     ...rows('deliveries', growth.deliveries),
     ...rows('questions', growth.questions),
+    ...rows('bulk checks of 1,000 pairs', growth.checks),
     row('resident MB after that', residentMb),
     row('resident MB at most', peakMb),
   ])

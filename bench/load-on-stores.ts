@@ -13,10 +13,15 @@ import { together } from './together.js'
 /** What the daemons did, each on its store, in the order of the stores. */
 export interface LoadOnStores {
   readonly questions: readonly Standing[]
+  /** Bulk checks of 1,000 pairs, one after the other. */
+  readonly checks: readonly Standing[]
   readonly deliveries: readonly Standing[]
-  /** After both. */
+  /** After all of them. */
   readonly memory: readonly MemoryUse[]
 }
+
+/** Each has some 70 kB, and all are built before the first is sent. */
+const CHECKS = { warmUp: 50, requests: 200, connections: 1 }
 
 interface ServedStore {
   readonly store: GeneratedStore
@@ -37,6 +42,7 @@ export async function measureLoad(
     for (const { store, server } of served) await askForAccess(server, store.customers)
     return {
       questions: await measure(load, served, question, options),
+      checks: await measure(load, served, check, { ...options, ...CHECKS }),
       deliveries: await measure(load, served, delivery, options),
       memory: served.map(({ server }) => memoryUse(server.pid)),
     }
@@ -61,6 +67,10 @@ function measure(
 
 function question({ customers }: GeneratedStore): Workload {
   return { kind: 'questions', customers, apiKey: API_KEY }
+}
+
+function check({ customers }: GeneratedStore): Workload {
+  return { kind: 'checks', pairs: 1_000, customers, apiKey: API_KEY }
 }
 
 function delivery({ customers }: GeneratedStore): Workload {

@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream'
 import type { Logger } from 'pino'
 import { policyFrom } from './config/policy.js'
 import type { Config } from './config/schema.js'
+import { createKeyUses } from './daemon/key-uses.js'
 import {
   logStoreState,
   readinessOf,
@@ -19,6 +20,7 @@ import { openWriter } from './daemon/writer.js'
 import { examineApart } from './doctor/examine.js'
 import { ok, warn } from './doctor/finding.js'
 import { answerFor } from './entitlements/entitlement.js'
+import { catalogOf } from './entitlements/features.js'
 import { isLatchkeyError } from './errors.js'
 import { socketFileOf } from './handlers/api-key.js'
 import { bytesBeingRead } from './handlers/body.js'
@@ -40,10 +42,17 @@ import { createErase, eraseDeleted } from './people/erase.js'
 import { erasureListOf } from './people/erasure-list.js'
 import { createRecomputeJobs } from './recompute/jobs.js'
 import { endpointsOf } from './recompute/read-again.js'
-import { type AccessQuery, readAccess, readAccesses, readProductCustomers } from './store/access.js'
+import {
+  type AccessQuery,
+  readAccess,
+  readAccesses,
+  readGrants,
+  readProductCustomers,
+} from './store/access.js'
 import { readExplanation, readKnownCustomer } from './store/account.js'
 import { readChangePage } from './store/changes.js'
 import { findCustomers, findCustomersByReference, findCustomersByReferences } from './store/customers.js'
+import { knownProducts } from './store/entitlements.js'
 import { loadErasure, loadUnfinishedErasures } from './store/erasures.js'
 import { readEvent, readEventBody, readEventPage } from './store/event-questions.js'
 import { loadManualEvent } from './store/events.js'
@@ -55,6 +64,8 @@ import { callsThatFollow } from './sync/calls-ahead.js'
 
 const POLICY_DIFFERS =
   'the configured policy differs from the one in force, which stays: see `latchkey policy diff`'
+
+const KEY_USES_LOST = 'could not store when API keys were used'
 
 function daemonFinding(startedAt: number, configNote: string | null) {
   const since = `running since ${new Date(startedAt).toISOString()}`
@@ -124,6 +135,7 @@ export async function startDaemon(
   const isPrivate = serves === 'this process'
   const startedAt = clock()
   let current = config
+  let catalog = catalogOf(config.products)
   let configNote: string | null = null
   const { promise: failure, resolve: fail } = Promise.withResolvers<unknown>()
   const { file, postgres } = config.database
@@ -219,6 +231,7 @@ export async function startDaemon(
       ...(shared !== null && { leads: shared.leads }),
       readAccess: answerAccess,
       performAct,
+      catalog: () => catalog,
       registry: metrics.registry,
       clock,
       random,
@@ -239,6 +252,10 @@ export async function startDaemon(
       const failed = 'could not continue what another instance has left'
       started.add('takingOver', every(TAKEN_OVER_WITHIN_MS, log, { run: takeOver, failed }).stop)
     }
+    const keyUses = createKeyUses({ db: store.reader, writer, apiKeys: () => current.apiKeys, clock })
+    started.add('keyUses', () =>
+      keyUses.save().catch((error: unknown) => log.error({ err: error }, KEY_USES_LOST)),
+    )
     const endpointNamed = (name: string) => current.endpoints.find((endpoint) => endpoint.name === name)
     const endpointNames = () => current.endpoints.map(({ name }) => name)
     const socketFile = isPrivate ? null : await usableSocket(socketFileOf(file), log)
@@ -249,11 +266,10 @@ export async function startDaemon(
       bytes: await store.bytes(),
       gaps: await readGaps(store.reader, clock()),
       sync: syncSummary(await following.questions.status()),
-      job: await recomputing.current(),
     })
     const status: ControlDeps['control']['status'] = async () => {
       const stored = await nullIfAway(storedStatus())
-      const job = stored?.job ?? null
+      const job = await nullIfAway(recomputing.current())
       return {
         version: control.version,
         pid: process.pid,
@@ -285,14 +301,18 @@ export async function startDaemon(
       endpointNames: () => [...endpointNames(), MANUAL_ENDPOINT],
       environments: () => current.endpoints.map(({ environment }) => environment),
       apiKeys: () => current.apiKeys,
+      keyUsed: keyUses.note,
       ingest: queue.ingest,
       readAccess: answerAccess,
       keptAnswers,
+      catalog: () => catalog,
       answerFor,
       performAct,
       erase: createErase(erasing),
       customers: {
         readAccesses: (query) => readAccesses(store.reader, clock, query),
+        readGrants: (query) => readGrants(store.reader, clock, query),
+        knownProducts: ({ environment, productIds }) => knownProducts(store.reader, environment, productIds),
         findByReference: ({ environment, reference, page }) =>
           findCustomersByReference(
             store.reader,
@@ -348,7 +368,7 @@ export async function startDaemon(
       sync: following.questions,
       isWriterAlive: queue.isAlive,
       readiness,
-      control: { ...control, status },
+      control: { ...control, status, keys: keyUses.list },
       clock,
       metrics,
       log,
@@ -361,6 +381,8 @@ export async function startDaemon(
       connect: listeners.connect,
       reload: async (next) => {
         current = next
+        catalog = catalogOf(next.products)
+        keptAnswers.forgetAll()
         await following.reload(next)
         return warnIfPolicyDiffers().catch((error: unknown) => {
           log.error({ err: error }, 'could not read the policy in force')
@@ -387,6 +409,7 @@ export async function startDaemon(
     const schedule = watchStore({
       db: store.reader,
       refreshDue: writer.refreshDue,
+      saveKeyUses: keyUses.save,
       onChanged: following.wake,
       endpointNames,
       registry: metrics.registry,

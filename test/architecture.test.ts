@@ -13,8 +13,9 @@ const MAY_IMPORT: Readonly<
 > = {
   errors: { code: [] },
   'system-refusal': { code: [] },
+  'package-file': { code: [] },
   provider: { code: ['errors'] },
-  entitlements: { code: [], typesOf: ['provider'] },
+  entitlements: { code: ['provider'] },
   migrations: { code: [] },
   store: { code: ['errors', 'provider', 'entitlements', 'migrations'] },
   ingest: { code: ['errors', 'provider', 'entitlements', 'store'] },
@@ -23,7 +24,7 @@ const MAY_IMPORT: Readonly<
   people: { code: ['errors', 'provider', 'entitlements', 'store', 'ingest'] },
   sync: { code: ['errors', 'provider', 'store', 'entitlements'], typesOf: ['recompute'] },
   handlers: {
-    code: ['errors', 'provider'],
+    code: ['errors', 'package-file', 'provider'],
     typesOf: [
       'doctor',
       'entitlements',
@@ -42,7 +43,7 @@ const MAY_IMPORT: Readonly<
     typesOf: ['handlers'],
   },
   log: { code: ['errors'] },
-  config: { code: ['errors', 'provider', 'entitlements', 'handlers'], typesOf: ['sync'] },
+  config: { code: ['errors', 'package-file', 'provider', 'entitlements', 'handlers'], typesOf: ['sync'] },
   daemon: {
     code: [
       'errors',
@@ -64,6 +65,7 @@ const MAY_IMPORT: Readonly<
   cli: {
     code: [
       'errors',
+      'package-file',
       'system-refusal',
       'doctor',
       'config',

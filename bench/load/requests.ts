@@ -1,4 +1,10 @@
-import { anyStoredCustomer, anyStoredSubscriber, newCustomer, storedCustomer } from '../sample/customers.js'
+import {
+  anyStoredCustomer,
+  anyStoredSubscriber,
+  newCustomer,
+  PRODUCT_OF,
+  storedCustomer,
+} from '../sample/customers.js'
 import { cycleEvents, type DatedEvent, historyOf, MONTH_MS } from '../sample/cycles.js'
 import { deliveryOf, ENDPOINT } from '../sample/signing.js'
 import { toldByStripe } from '../sample/stripe.js'
@@ -18,6 +24,8 @@ export type Workload =
   | ({ readonly kind: 'renewals'; readonly subscriptions: number } & Sender)
   /** Who has access to what, asked about a random one of so many customers in a generated store. */
   | { readonly kind: 'questions'; readonly customers: number; readonly apiKey: string }
+  /** The same, about so many random pairs of a customer and a product at once. */
+  | { readonly kind: 'checks'; readonly pairs: number; readonly customers: number; readonly apiKey: string }
 
 export type Deliveries = Extract<Workload, { kind: 'deliveries' | 'subscriptions' | 'renewals' }>
 
@@ -44,6 +52,8 @@ export function buildRequests(workload: Workload, count: number, now: number): B
       )
     case 'questions':
       return Array.from({ length: count }, () => question(workload.customers, workload.apiKey))
+    case 'checks':
+      return Array.from({ length: count }, () => bulkCheck(workload))
     default:
       return workload satisfies never
   }
@@ -129,4 +139,20 @@ function question(customers: number, apiKey: string): Buffer {
     `Authorization: Bearer ${apiKey}`,
   ]
   return Buffer.from(`${head.join('\r\n')}\r\n\r\n`)
+}
+
+function bulkCheck({ pairs, customers, apiKey }: Workload & { readonly kind: 'checks' }): Buffer {
+  const checks = Array.from({ length: pairs }, () => {
+    const { key, kind } = anyStoredCustomer(customers)
+    return { customerId: `cus_${key}`, productId: PRODUCT_OF[kind] }
+  })
+  const body = Buffer.from(JSON.stringify({ checks }))
+  const head = [
+    'POST /entitlements/check HTTP/1.1',
+    'Host: 127.0.0.1',
+    'Content-Type: application/json',
+    `Content-Length: ${body.length}`,
+    `Authorization: Bearer ${apiKey}`,
+  ]
+  return Buffer.concat([Buffer.from(`${head.join('\r\n')}\r\n\r\n`), body])
 }

@@ -1,8 +1,15 @@
-import type { AccessJson, EntitlementJson } from '../handlers/answers.js'
+import { LatchkeyError } from '../errors.js'
+import type {
+  AccessJson,
+  EntitlementJson,
+  FeatureAccessJson,
+  FeatureJson,
+  ProductAccessJson,
+} from '../handlers/answers.js'
 import type { ExplanationJson } from '../handlers/entitlements.js'
 import type { Environment } from '../provider/event.js'
 import type { Api } from './api.js'
-import { apiCommand, isoTime, parseInstant, pathOf, value } from './command.js'
+import { apiCommand, isoTime, isUnknownIn, parseId, parseInstant, pathOf, value } from './command.js'
 import { otherThan } from './context.js'
 import { linesText, type Paint, table, tableLines } from './text.js'
 
@@ -11,32 +18,46 @@ const AT = { at: value('<time>', 'as of that instant (default: now)', parseInsta
 /** `latchkey check`: what a customer may use. No access is an answer, not a failure. */
 const checkCommand = apiCommand('check <customer> [product]', {
   about: 'show what a customer may use',
-  examples: ['check cus_1', 'check cus_1 pro_1 --at 2026-01-31T00:00:00Z'],
+  examples: ['check cus_1', 'check cus_1 pro_1 --at 2026-01-31T00:00:00Z', 'check cus_1 --feature export'],
   arguments: { product: 'the product id (default: every product)' },
-  options: AT,
+  options: { ...AT, feature: value('<id>', 'a feature instead of a product', parseId) },
+  check({ options, args: [, productId] }) {
+    if (productId !== undefined && options.feature !== undefined)
+      throw new LatchkeyError('usage', 'name a product or a feature, not both')
+  },
   async run({ api, options, args: [customerId = '', productId], context, show }) {
+    const { feature, json } = options
     const at = isoTime(options.at)
     const path = pathOf('entitlements', customerId)
-    if (options.json) {
-      const asked = productId === undefined ? path : `${path}${pathOf(productId)}`
-      return show(await api.get(asked, { environment: api.environment, at }), () => '')
-    }
-    const answer = await api.get<AccessJson>(path, { environment: api.environment, at })
-    const other = await readOther<AccessJson>(api, path, otherThan(answer.environment), at)
-    // A product that the customer was never granted may be blocked all the same.
-    const one =
-      productId === undefined
-        ? null
-        : await api.get<EntitlementJson>(`${path}${pathOf(productId)}`, {
-            environment: answer.environment,
-            at,
-          })
-    show(answer, (paint) => (one === null ? allText(answer, other, paint) : oneText(one, other, paint)))
-    const isConfigured = api.config?.endpoints.some(({ environment }) => environment === answer.environment)
+    const below = feature === undefined ? (productId === undefined ? [] : [productId]) : ['features', feature]
+    const asked = `${path}${pathOf(...below)}`
+    const answer = await api.get<AccessJson | ProductAccessJson | FeatureAccessJson>(asked, {
+      environment: api.environment,
+      at,
+    })
+    const { environment } = answer
+    const isNobody =
+      'entitlements' in answer &&
+      answer.entitlements.length === 0 &&
+      (await isUnknownIn(api, environment, customerId))
+    const other = json ? null : await readOther<AccessJson>(api, path, otherThan(environment), at)
+    show(isNobody ? { ...answer, unknown: true } : answer, (paint) => {
+      if ('entitlements' in answer) return allText(answer, other, isNobody, paint)
+      return 'productId' in answer ? oneText(answer, other, paint) : table([featureCells(answer)], paint)
+    })
+    if (json) return
+    if ('unknown' in answer) context.err(`warning: ${unknownText(feature, productId)}\n`)
+    const isConfigured = api.config?.endpoints.some((endpoint) => endpoint.environment === environment)
     if (isConfigured === false)
-      context.err(`note: no endpoint of the environment ${answer.environment} is configured\n`)
+      context.err(`note: no endpoint of the environment ${environment} is configured\n`)
   },
 })
+
+function unknownText(feature: string | undefined, productId: string | undefined): string {
+  return feature === undefined
+    ? `the config does not name the product ${productId}, and no customer ever had access to it`
+    : `no product of the config gives the feature ${feature}`
+}
 
 /** What they have in the other environment; null if the key may not ask, since a hint must not fail the command. */
 function readOther<Answer>(
@@ -49,14 +70,19 @@ function readOther<Answer>(
 }
 
 function allText(
-  { customerId, environment, entitlements }: AccessJson,
+  { customerId, environment, entitlements, features }: AccessJson,
   other: AccessJson | null,
+  isUnknown: boolean,
   paint: Paint,
 ) {
-  if (entitlements.length > 0) return table(entitlements.map(entitlementCells), paint)
+  if (entitlements.length > 0) {
+    const gated = section('Features', tableLines(features.map(featureCells), paint))
+    return `${table(entitlements.map(entitlementCells), paint)}${gated === '' ? '' : `\n${gated}`}`
+  }
   const elsewhere = productsText(other?.entitlements ?? [])
   const hint = elsewhere === null ? '' : ` (in ${other?.environment}: ${elsewhere})`
-  return `${customerId} has no access in ${environment}${hint}\n`
+  const said = isUnknown ? `nothing is known of ${customerId}` : `${customerId} has no access`
+  return `${said} in ${environment}${hint}\n`
 }
 
 function oneText(entitlement: EntitlementJson, other: AccessJson | null, paint: Paint): string {
@@ -67,19 +93,41 @@ function oneText(entitlement: EntitlementJson, other: AccessJson | null, paint: 
   return table([[productId, status, hint]], paint)
 }
 
+/** `export  active  (by pro_1)`, or `export  inactive  until 2026-01-31T00:00:00.000Z  (pro_1 or pro_2 would give it)`. */
+function featureCells({ id, active, until, productIds }: FeatureJson): string[] {
+  const given = active ? `(by ${productIds.join(', ')})` : `(${productIds.join(' or ')} would give it)`
+  return [
+    id,
+    active ? 'active' : 'inactive',
+    until === null ? '' : `until ${until}`,
+    productIds.length === 0 ? '' : given,
+  ]
+}
+
 /** `pro_1  active  past due  since 2026-01-31T00:00:00.000Z  (payment pay_2; ended: payment pay_1)`. */
 function entitlementCells({ productId, status, pastDue, since, until, sources }: EntitlementJson): string[] {
   const namesOf = (isActive: boolean) =>
     sources.flatMap(({ active, kind, id }) => (active === isActive ? [`${kind} ${id}`] : [])).join(', ')
   const [active, ended] = [namesOf(true), namesOf(false)]
   const reasons = [...(active === '' ? [] : [active]), ...(ended === '' ? [] : [`ended: ${ended}`])]
+  // An announced cancellation has no known end until it takes effect.
+  const paid = status === 'ending' && until === null ? paidUntil(sources) : null
+  const times = { since, until, 'paid until': paid }
   return [
     productId,
     status,
     pastDue ? 'past due' : '',
-    [since === null ? [] : [`since ${since}`], until === null ? [] : [`until ${until}`]].flat().join('  '),
+    Object.entries(times)
+      .flatMap(([name, time]) => (time === null ? [] : [`${name} ${time}`]))
+      .join('  '),
     reasons.length === 0 ? '' : `(${reasons.join('; ')})`,
   ]
+}
+
+/** The last end of a paid period; null if one is not known. */
+function paidUntil(sources: EntitlementJson['sources']): string | null {
+  const ends = sources.filter(({ active }) => active).map(({ until, periodEnd }) => until ?? periodEnd)
+  return ends.includes(null) ? null : (ends.sort().at(-1) ?? null)
 }
 
 /** `pro_1, pro_2`: the products with access, or else all products with their status; null: there are none. */

@@ -5,7 +5,7 @@ import type { ActJson, ErasureJson } from '../handlers/customers.js'
 import { ACCOUNT_FACTS, type AccountFact, type Accounts, ofEach, PLATFORMS } from '../provider/accounts.js'
 import type { Environment } from '../provider/event.js'
 import type { Api, ApiOptions } from './api.js'
-import { apiCommand, flag, instantIn, isoTime, pathOf, required, value } from './command.js'
+import { apiCommand, flag, instantIn, isoTime, isUnknownIn, pathOf, required, value } from './command.js'
 import { type CliContext, otherThan } from './context.js'
 import { withProgress } from './progress.js'
 import { type Paint, table } from './text.js'
@@ -56,13 +56,9 @@ interface GivenAct {
 async function onlyKnownIn({ api, options }: GivenAct, customerId: string): Promise<Environment | null> {
   const { environment } = api
   if (options.json || environment === undefined) return null
-  const isKnownIn = (asked: Environment) =>
-    api.get(pathOf('customers', customerId), { environment: asked }).then(
-      () => true,
-      () => false,
-    )
   const other = otherThan(environment)
-  return !(await isKnownIn(environment)) && (await isKnownIn(other)) ? other : null
+  const isUnknown = await isUnknownIn(api, environment, customerId)
+  return isUnknown && !(await isUnknownIn(api, other, customerId)) ? other : null
 }
 
 function hint(customerId: string, other: Environment | null, { err }: CliContext): void {

@@ -1,4 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
+import { isLatchkeyError } from '../errors.js'
+import type { Environment } from '../provider/event.js'
 import { isUsableId } from '../provider/ids.js'
 import type { Api, ApiOptions, WhereNone } from './api.js'
 import type { CliContext, SharedOptions } from './context.js'
@@ -223,6 +225,14 @@ export function parseBetween(least: number, most: number): (text: string) => num
 /** `/customers/cus_1/grants`, each part percent-encoded. */
 export function pathOf(...parts: readonly string[]): string {
   return parts.map((part) => `/${encodeURIComponent(part)}`).join('')
+}
+
+/** Whether nothing is stored about a customer; false if the API can't say: a hint must not fail the command. */
+export function isUnknownIn(api: Api, environment: Environment, customerId: string): Promise<boolean> {
+  return api.get(pathOf('customers', customerId), { environment }).then(
+    () => false,
+    (error: unknown) => isLatchkeyError(error) && error.code === 'customer_not_found',
+  )
 }
 
 /** One line of JSON. */

@@ -1,7 +1,10 @@
+import { InvalidArgumentError } from 'commander'
+import { DURATION_PATTERN, parseDuration } from '../config/duration.js'
 import { issueLine } from '../errors.js'
 import { API_SCOPES } from '../handlers/api-key.js'
-import { command, flag, required, someOf, value } from './command.js'
-import { loadNamedConfig } from './context.js'
+import type { KeysJson } from '../handlers/control.js'
+import { apiCommand, command, flag, instantIn, required, someOf, value } from './command.js'
+import { type CliContext, loadNamedConfig } from './context.js'
 import { linesText, table } from './text.js'
 
 /** `latchkey config check`: whether the daemon would start with this config. */
@@ -19,37 +22,100 @@ const configCheckCommand = command('config check', {
   },
 })
 
+/** A duration from now or a time, in epoch milliseconds; never is infinite. */
+function parseExpiry(text: string, { now }: CliContext): number {
+  if (text === 'never') return Number.POSITIVE_INFINITY
+  const at = DURATION_PATTERN.test(text) ? now() + parseDuration(text) : instantIn(text)
+  if (at !== null && at > now()) return at
+  throw new InvalidArgumentError('Expected a duration such as 90d, a time to come, or never.')
+}
+
+/** Milliseconds. */
+function parseGrace(text: string): number {
+  if (text === 'none') return 0
+  if (DURATION_PATTERN.test(text)) return parseDuration(text)
+  throw new InvalidArgumentError('Expected a duration such as 24h, or none.')
+}
+
+const EXPIRES = value(
+  '<when>',
+  'when the key ends: 90d from now, a time, or never (default: never)',
+  parseExpiry,
+)
+const KEY_NAME = { name: 'the name of the key' }
+
 /** `latchkey keys create`: makes a key, keeps its hash in the config file and shows the key once. */
 const keysCreateCommand = command('keys create', {
   about: 'make an API key and add its hash to the config file',
-  examples: ['keys create --name app --scope read --environment live'],
+  examples: ['keys create --name app --scope read --environment live --expires 90d'],
   options: {
     name: required(value('<name>', 'the name of the key in logs')),
     scope: someOf('<scopes...>', 'what the key may do', API_SCOPES),
     environment: someOf('<names...>', 'which environments the key may see', ['live', 'sandbox']),
+    expires: EXPIRES,
     print: flag('print the key and its config entry, and leave the config file alone'),
   },
   async run({ options, context, show }) {
-    const { createKey } = await import('./create-key.js')
+    const { createKey } = await import('./keys.js')
     await createKey(options, context, show)
   },
 })
 
-/** `latchkey keys list`: the scopes of every key. The keys themselves are not stored. */
-const keysListCommand = command('keys list', {
-  about: 'show the names, scopes and environments of the API keys',
+/** `latchkey keys list`: every key that the daemon accepts, without its secret. */
+const keysListCommand = apiCommand('keys list', {
+  about: 'show the API keys: what they may do, when they end and when they were last used',
   examples: ['keys list'],
-  async run({ options, context, show }) {
-    const { config } = await loadNamedConfig(options, context)
-    const keys = config.apiKeys.map(({ name, scopes, environments }) => ({ name, scopes, environments }))
-    show({ keys }, () =>
-      keys.length === 0
+  environment: null,
+  whereNone: 'any database',
+  async run({ api, show }) {
+    const answer = await api.get<KeysJson>('/keys')
+    show(answer, (paint) =>
+      answer.keys.length === 0
         ? 'no keys: make one with `latchkey keys create`\n'
         : table(
-            keys.map(({ name, scopes, environments }) => [name, scopes.join(','), environments.join(',')]),
+            answer.keys.map(({ name, scopes, environments, expiresAt, isReplaced, lastUsedAt }) => [
+              isReplaced ? `${name} (old)` : name,
+              scopes.join(','),
+              environments.join(','),
+              expiresAt === null ? 'no end' : `ends ${expiresAt}`,
+              lastUsedAt === null ? 'never used' : `used ${lastUsedAt}`,
+            ]),
+            paint,
           ),
     )
   },
 })
 
-export const configCommands = [keysCreateCommand, keysListCommand, configCheckCommand]
+/** `latchkey keys rotate <name>`: another key of the same name; the old one stays valid for a while. */
+const keysRotateCommand = command('keys rotate <name>', {
+  about: 'make a new key of the same name, and keep the old one for a while',
+  examples: ['keys rotate app', 'keys rotate app --grace none --expires 90d'],
+  arguments: KEY_NAME,
+  options: {
+    grace: value('<duration>', 'how long the old key stays valid, or none (default: 24h)', parseGrace),
+    expires: EXPIRES,
+  },
+  async run({ args: [name = ''], options, context, show }) {
+    const { rotateKey } = await import('./keys.js')
+    await rotateKey(name, options, context, show)
+  },
+})
+
+/** `latchkey keys revoke <name>`: removes a key at once. */
+const keysRevokeCommand = command('keys revoke <name>', {
+  about: 'remove an API key from the config file, also from a running daemon',
+  examples: ['keys revoke app'],
+  arguments: KEY_NAME,
+  async run({ args: [name = ''], options, context, show }) {
+    const { revokeKey } = await import('./keys.js')
+    await revokeKey(name, options, context, show)
+  },
+})
+
+export const configCommands = [
+  keysCreateCommand,
+  keysListCommand,
+  keysRotateCommand,
+  keysRevokeCommand,
+  configCheckCommand,
+]

@@ -1,6 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { dirname, resolve } from 'node:path'
 import type { LoadConfigOptions, LoadedConfig } from '../config/load.js'
 import { locateConfig } from '../config/locate.js'
 import type { Endpoint } from '../provider/endpoint.js'
@@ -66,17 +65,4 @@ export function defaultEnvironment(endpoints: readonly Endpoint[]): Environment 
 
 export function otherThan(environment: Environment): Environment {
   return environment === 'live' ? 'sandbox' : 'live'
-}
-
-/** The version of the package that this program is part of. */
-export function packageVersion(): string {
-  return String(JSON.parse(readFileSync(packageFile('package.json'), 'utf8')).version)
-}
-
-/** A file beside the nearest package.json above: the built program is one folder deeper than its source. */
-export function packageFile(name: string, below = fileURLToPath(import.meta.url)): string {
-  const folder = dirname(below)
-  if (existsSync(join(folder, 'package.json'))) return join(folder, name)
-  if (folder === below) throw new Error('there is no package.json above the program')
-  return packageFile(name, folder)
 }

@@ -10,8 +10,9 @@ import { type Daemon, startDaemon } from '../daemon.js'
 import { isLatchkeyError, issueLine, LatchkeyError } from '../errors.js'
 import type { Reloaded } from '../handlers/control.js'
 import { createLogger, terminalLines } from '../log.js'
+import { packageFile, packageVersion } from '../package-file.js'
 import { isSystemRefusal, refusalText } from '../system-refusal.js'
-import { type CliContext, packageFile, packageVersion, type SharedOptions } from './context.js'
+import type { CliContext, SharedOptions } from './context.js'
 
 /** Only the daemon's user can read the files that it creates. */
 const PRIVATE = 0o077

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Issue } from '../errors.js'
 import type { Problem } from '../handlers/issues.js'
 import { type Endpoint, MAX_TOLERANCE_SECONDS } from '../provider/endpoint.js'
-import { environmentSchema } from './fields.js'
+import { environmentSchema, instantSchema } from './fields.js'
 import type { Usable } from './problems.js'
 
 const ENDPOINT_NAME = /^[a-z0-9-]{1,64}$/
@@ -31,10 +31,7 @@ const secretSchema = z
       secretTextSchema,
       z.strictObject({
         secret: secretTextSchema,
-        notAfter: z.iso
-          .datetime({ offset: true, error: 'must be an ISO 8601 time, such as 2027-01-31T00:00:00Z' })
-          .optional()
-          .describe('The secret expires at this time.'),
+        notAfter: instantSchema.optional().describe('The secret expires at this time.'),
       }),
     ],
     'must be a text or { "secret", "notAfter" }',

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Path, Problem } from '../handlers/issues.js'
 import { ofEach, PLATFORM_NAMES, type PlatformName } from '../provider/accounts.js'
 import type { Endpoint } from '../provider/endpoint.js'
+import { isUsableId, MAX_ID_LENGTH } from '../provider/ids.js'
 import type { Target, TargetOn } from '../sync/target.js'
 import { type DeepReadonly, durationSchema, environmentSchema, withFallback } from './fields.js'
 import { formatPath, type Usable } from './problems.js'
@@ -62,8 +63,19 @@ const targetSchema = z.discriminatedUnion(
   `must be an adapter that exists: ${PLATFORM_NAMES.join(', ')}`,
 )
 
+/** Only such an id can be asked about. */
+const idSchema = z
+  .string()
+  .min(1, { abort: true })
+  .max(MAX_ID_LENGTH, { abort: true })
+  .refine(isUsableId, 'must be an id: without control characters')
+
 const productSchema = z.strictObject({
   name: withFallback(textSchema, null),
+  features: z
+    .array(idSchema)
+    .default([])
+    .describe('What access to the product lets a customer do in the app.'),
   targets: z.array(targetSchema).default([]).describe('Roles and groups that follow access to the product.'),
   communityGuildId: discordIdSchema.optional().describe("As the service's own COMMUNITY product has it."),
   communityRoleId: discordIdSchema.optional().describe('Likewise, and only together with the other one.'),
@@ -71,9 +83,10 @@ const productSchema = z.strictObject({
 })
 type ProductFile = Usable<z.input<typeof productSchema>>
 
-export const productsSchema = z.record(z.string().min(1).max(255), productSchema).transform((products) =>
+export const productsSchema = z.record(idSchema, productSchema).transform((products) =>
   Object.entries(products).map(([id, product]) => {
-    return { id, name: product.name, targets: targetsIn([], product).map(({ target }) => target) }
+    const { name, features } = product
+    return { id, name, features, targets: targetsIn([], product).map(({ target }) => target) }
   }),
 )
 

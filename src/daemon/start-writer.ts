@@ -94,6 +94,7 @@ export function startWriter({ file, clock, onEnded }: StartWriterDeps): OpenWrit
     finishErasures: () => call({ call: 'finishErasures' }),
     dropBodies: (before) => call({ call: 'dropBodies', before }),
     writeSync: (name, change) => call({ call: 'writeSync', name, change }),
+    saveKeyUses: (uses) => call({ call: 'saveKeyUses', uses }),
     async close() {
       isClosing = true
       if (ended === null) post(0, { call: 'close' })

@@ -6,6 +6,7 @@ const STOP_ORDER = [
   'privacySchedule',
   'listeners',
   'queue',
+  'keyUses',
   'schedule',
   'following',
   'turns',

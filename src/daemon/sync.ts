@@ -1,5 +1,6 @@
 import type { Registry } from 'prom-client'
 import type { Config } from '../config/schema.js'
+import type { Catalog } from '../entitlements/features.js'
 import type { SyncQuestions } from '../handlers/sync.js'
 import { addSyncMetrics, type SyncState } from '../operations/metrics.js'
 import { startSweeps } from '../operations/schedule.js'
@@ -15,6 +16,7 @@ import type { TelegramDeps } from './telegram.js'
 
 export interface FollowingDeps extends Tools, Pick<TelegramDeps, 'readAccess' | 'performAct'> {
   readonly config: Config
+  readonly catalog: () => Catalog
   readonly registry: Registry
   /** Whether this is the instance that calls the platforms and sends; if omitted, it is the only one. */
   readonly leads?: () => boolean
@@ -56,6 +58,7 @@ export async function createFollowing(deps: FollowingDeps) {
   const outbound = await createOutbound({
     ...tools,
     address: () => current.sync.webhook,
+    featuresOf: (productId) => deps.catalog().featuresOf(productId),
     isPaused: async () => !leads() || isSyncPaused(db),
     reach: outages.of('webhook'),
   })

@@ -14,6 +14,7 @@ export type ThreadRequest = { readonly id: number; readonly now: number } & (
   | { readonly call: 'applyErasureList' }
   | { readonly call: 'finishErasures' }
   | { readonly call: 'dropBodies'; readonly before: number }
+  | { readonly call: 'saveKeyUses'; readonly uses: ReadonlyMap<string, number> }
   /** The answer to `progress`. */
   | { readonly call: 'proceed'; readonly isStopping: boolean }
   /** Answered when the thread ends. */

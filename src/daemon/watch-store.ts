@@ -14,6 +14,7 @@ export interface WatchStoreDeps {
   readonly db: Kysely<Database>
   /** Stores the changes that time alone has caused, and returns their number. Queries are exact without it. */
   readonly refreshDue: () => Promise<number>
+  readonly saveKeyUses: () => Promise<void>
   /** Called when time alone has changed access. */
   readonly onChanged: () => void
   /** Called each time, since a reload may change them. */
@@ -26,7 +27,7 @@ export interface WatchStoreDeps {
 
 /** Changes in the store over time, and the metrics and warnings about them. */
 export function watchStore(deps: WatchStoreDeps): Schedule {
-  const { db, refreshDue, onChanged, endpointNames, registry, clock, log } = deps
+  const { db, refreshDue, saveKeyUses, onChanged, endpointNames, registry, clock, log } = deps
   const gapsNow = () => readGaps(db, clock())
   addStoreMetrics({
     registry,
@@ -54,6 +55,7 @@ export function watchStore(deps: WatchStoreDeps): Schedule {
       run: createWarnOfGaps({ readGaps: gapsNow, endpointNames, log }),
       failed: 'could not look for silent endpoints',
     },
+    { run: saveKeyUses, failed: 'could not store when API keys were used' },
   )
 }
 

@@ -59,6 +59,8 @@ function createPerform(writer: Writer, answer: Answer): (request: ThreadRequest)
         return writer.finishErasures()
       case 'dropBodies':
         return writer.dropBodies(request.before)
+      case 'saveKeyUses':
+        return writer.saveKeyUses(request.uses)
       case 'proceed':
         waiting.get(request.id)?.(request.isStopping)
         return null

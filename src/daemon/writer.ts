@@ -8,7 +8,7 @@ import type { RecomputePlan, RecomputeReport, WorkOptions } from '../recompute/r
 import { isStoreBroken } from '../store/engine.js'
 import { expireBodies } from '../store/expire-bodies.js'
 import type { Database } from '../store/schema.js'
-import { policyInForce, setSetting } from '../store/settings.js'
+import { policyInForce, saveKeyUses, setSetting } from '../store/settings.js'
 import { openDatabase } from '../store/sqlite/dialect.js'
 import { performSyncWrite, type WriteSync } from '../store/sync-writes.js'
 
@@ -33,6 +33,8 @@ export interface Writer {
    */
   dropBodies(before: number): Promise<number>
   readonly writeSync: WriteSync
+  /** @param uses epoch milliseconds, by the hashes of API keys */
+  saveKeyUses(uses: ReadonlyMap<string, number>): Promise<void>
 }
 
 /** A writer with a connection of its own, which must be closed. */
@@ -79,6 +81,7 @@ export function createWriter({ db, clock, erasureList }: WriterDeps): Writer {
     recompute: (plan, options) => recompute({ db, clock }, plan, options),
     writeSync: (name, change) =>
       db.transaction().execute((trx) => performSyncWrite(trx, name, change, clock())),
+    saveKeyUses: (uses) => db.transaction().execute((trx) => saveKeyUses(trx, uses)),
     async canWrite() {
       try {
         await db.transaction().execute((trx) => setSetting(trx, 'probed_at', String(clock())))

@@ -7,7 +7,7 @@ import type { Db } from '../store/schema.js'
 import { threadFile } from '../store/sqlite/thread-file.js'
 import { checkClock, checkDeliveries, checkEvents, checkRefusals, checkSecrets } from './deliveries.js'
 import { type DaemonFacts, type Finding, ok, warn } from './finding.js'
-import { checkBackup, checkDisk, checkFiles, checkLog } from './machine.js'
+import { checkBackup, checkDisk, checkFiles, checkKeys, checkLog } from './machine.js'
 import {
   checkBodyHashes,
   checkIntegrity,
@@ -51,6 +51,7 @@ export async function* examine(examination: Examination): AsyncGenerator<Finding
   yield* checkFiles(config)
   yield daemon.finding
   yield* checkSecrets(config.endpoints, clock())
+  yield* checkKeys(config, clock())
   if (daemon.facts !== null) yield* checkRefusals(config.endpoints, daemon.facts)
   yield* examineStore(examination)
   yield* checkBackup(config, clock())

@@ -5,7 +5,7 @@ import { isExplained } from '../errors.js'
 import { backupFileAt, newestBackupAt } from '../operations/backup-folder.js'
 import { erasureListOf } from '../people/erasure-list.js'
 import { AS_ITS_USER, isOfAnotherUser, isSystemRefusal, refusalText } from '../system-refusal.js'
-import { bytesText, durationText, type Finding, fail, ok, warn } from './finding.js'
+import { bytesText, counted, durationText, type Finding, fail, instantText, ok, warn } from './finding.js'
 
 const OTHERS = 0o077
 
@@ -26,6 +26,19 @@ export function checkFiles({ path: config, database }: Config): readonly Finding
     }
   })
   return found.length > 0 ? found : [ok('files', 'nobody else may read or write them')]
+}
+
+/** A week is long enough to give an app another key. */
+const KEY_SOON_MS = 7 * 86_400_000
+
+/** Checks which API keys have expired, or soon will. One that was rotated is meant to. */
+export function checkKeys({ apiKeys }: Config, now: number): readonly Finding[] {
+  const ending = apiKeys.flatMap(({ name, expiresAt, isReplaced }) => {
+    if (expiresAt === null || isReplaced || expiresAt - now > KEY_SOON_MS) return []
+    const when = `${expiresAt <= now ? 'expired' : 'expires'} at ${instantText(expiresAt)}`
+    return [warn('keys', `"${name}" ${when}`, `latchkey keys rotate "${name}" --expires 90d`)]
+  })
+  return ending.length > 0 ? ending : [ok('keys', counted(apiKeys.length, 'key'))]
 }
 
 const MB = 1024 * 1024

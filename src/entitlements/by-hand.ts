@@ -1,6 +1,7 @@
 /* Changes by hand to a customer: grants, blocks and erasures. */
 
 import type { ManualEvent } from '../provider/event.js'
+import { compareByTime } from '../provider/order.js'
 import { createIntervalTracker, lastsUntil } from './intervals.js'
 import type {
   AccessInterval,
@@ -12,7 +13,6 @@ import type {
   SourceKey,
   SourceState,
 } from './model.js'
-import { compareByTime } from './order.js'
 import type { Observe } from './reasons.js'
 
 /** All grants by hand of one product to one customer are one source. */

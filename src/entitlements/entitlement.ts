@@ -1,5 +1,6 @@
 /* What sources show of themselves, and a customer's sources together as entitlements at an instant. */
 
+import { compareText } from '../provider/order.js'
 import { blocksOn, isInForce } from './by-hand.js'
 import { lastsUntil } from './intervals.js'
 import type {
@@ -16,7 +17,6 @@ import type {
   SourceState,
   SourceView,
 } from './model.js'
-import { compareText } from './order.js'
 
 export const NOTHING_SHOWN: Shown = {
   pastDueSince: null,
@@ -105,11 +105,18 @@ export function entitlementFor(
 
 /** The answer for one product alone. */
 export function answerFor(productId: string, answer: AccessAnswer): ProductAnswer {
-  const { customerId, environment, asOf, cursor } = answer
   const entitlement = entitlementFor(productId, answer)
+  return { ...partOf(answer, [entitlement]), ...entitlement }
+}
+
+/** What an answer about some of its entitlements alone begins with. */
+export function partOf(
+  { customerId, environment, asOf, validUntil, cursor }: AccessAnswer,
+  entitlements: readonly Entitlement[],
+) {
   // An answer about a given instant never changes.
-  const validUntil = answer.validUntil === null ? null : nextChangeAfter([entitlement], asOf)
-  return { customerId, environment, asOf, validUntil, cursor, ...entitlement }
+  const until = validUntil === null ? null : nextChangeAfter(entitlements, asOf)
+  return { customerId, environment, asOf, validUntil: until, cursor }
 }
 
 /** A product that no source of the customer ever gave and no block names. */
@@ -139,7 +146,8 @@ function statusOfEnded(views: readonly SourceView[]): EntitlementStatus {
   return views.findLast((view) => view.until === until)?.reason ?? 'none'
 }
 
-function latestUntil(views: readonly SourceView[]): number | null {
+/** Null if one of these ends is not known, or if there are none. */
+export function latestUntil(views: readonly Pick<SourceView, 'until'>[]): number | null {
   const ends = views.map(({ until }) => until)
   return ends.length === 0 || ends.includes(null) ? null : Math.max(...ends.map(Number))
 }

@@ -1,6 +1,7 @@
 /* Explains why a customer may or may not use a product: the fold reports the effect of each event, in words. */
 
 import type { Environment } from '../provider/event.js'
+import { compareByTime } from '../provider/order.js'
 import { afterErasures, blocksOn } from './by-hand.js'
 import type { Outcome } from './derive.js'
 import { entitlementOf } from './entitlement.js'
@@ -16,7 +17,6 @@ import type {
   SourceKey,
   SourceView,
 } from './model.js'
-import { compareByTime } from './order.js'
 import type { Policy } from './policy.js'
 import { END_REASON_TEXT, type Step, sentenceOf, time } from './reasons.js'
 

@@ -1,9 +1,9 @@
 /* Folds all events of one source, of any kind, into its state. */
 
 import type { Rail } from '../provider/event.js'
+import { compareByTime, newestValue } from '../provider/order.js'
 import { foldGrants } from './by-hand.js'
 import type { FoldableEvent, HoldReason, SourceEvent, SourceKey, SourceState } from './model.js'
-import { compareByTime, newestValue } from './order.js'
 import { isDecisive, onlyInforms, type Policy } from './policy.js'
 import { readPayment, readSubscription } from './reading.js'
 import type { Observe } from './reasons.js'

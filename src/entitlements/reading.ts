@@ -3,8 +3,8 @@
  */
 
 import type { Rail } from '../provider/event.js'
+import { compareByTime, compareText, newestValue } from '../provider/order.js'
 import type { KeptPayment, KeptSubscription, SourceEvent } from './model.js'
-import { compareByTime, compareText, newestValue } from './order.js'
 import { type Policy, tableOf, type Verdict, verdictOn } from './policy.js'
 
 /** An event in the walk: its place in the order, and how the policy's table treats it. */

@@ -1,9 +1,9 @@
 /* Which source an event belongs to, and which events link a payment to a subscription. */
 
 import type { NormalizedEvent } from '../provider/event.js'
+import { compareText } from '../provider/order.js'
 import { manualSource } from './by-hand.js'
 import { isGrantAct, type SourceKey } from './model.js'
-import { compareText } from './order.js'
 
 /** A stored event's claim that a payment belongs to a subscription. */
 export interface PaymentLink {

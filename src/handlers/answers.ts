@@ -4,6 +4,7 @@
  */
 
 import { z } from 'zod'
+import type { FeatureAccess } from '../entitlements/features.js'
 import type { AccessSnapshot, Entitlement, SourceView } from '../entitlements/model.js'
 
 /** Accepts deeply read-only values: encoding changes nothing. */
@@ -56,7 +57,7 @@ export const endReason = z.enum([
   'moved',
   'revoked',
 ])
-const status = z.enum(['active', 'ending', 'blocked', 'none', ...endReason.options])
+export const status = z.enum(['active', 'ending', 'blocked', 'none', ...endReason.options])
 
 export const holdReason = z.enum(['source_unknown', 'customer_unknown', 'product_unknown', 'rail_unknown'])
 
@@ -92,6 +93,22 @@ export const entitlement = z.object({
 }) satisfies z.ZodType<Entitlement>
 export type EntitlementJson = z.input<typeof entitlement>
 
+export const feature = z.object({
+  id: z.string(),
+  active: z.boolean(),
+  until: instant.nullable(),
+  productIds: z.array(z.string()),
+}) satisfies z.ZodType<FeatureAccess>
+export type FeatureJson = z.input<typeof feature>
+
+/** Warns of a product or feature that neither the config nor any customer's access names: perhaps a typo. */
+export const unknown = { unknown: z.literal(true).exactOptional() }
+
+/** Beside an answer. */
+export function markUnknown(isKnown: boolean) {
+  return isKnown ? {} : { unknown: true as const }
+}
+
 /** The customer, and the instant that the answer is about. */
 const about = {
   customerId: z.string(),
@@ -102,11 +119,20 @@ const about = {
 }
 
 /** Everything that one customer may use. */
-export const access = z.object({ ...about, entitlements: z.array(entitlement) })
+export const access = z.object({
+  ...about,
+  entitlements: z.array(entitlement),
+  features: z.array(feature),
+})
 export type AccessJson = z.input<typeof access>
 
 /** One product of it. */
-export const productAccess = z.object({ ...about, ...entitlement.shape })
+export const productAccess = z.object({ ...about, ...entitlement.shape, ...unknown })
+export type ProductAccessJson = z.input<typeof productAccess>
+
+/** One feature of it. */
+export const featureAccess = z.object({ ...about, ...feature.shape, ...unknown })
+export type FeatureAccessJson = z.input<typeof featureAccess>
 
 /** A call to a platform that adds an account to a role or group, or removes it. */
 export const platformCall = z.object({

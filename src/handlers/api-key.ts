@@ -12,7 +12,18 @@ export interface ApiKey {
   readonly sha256: string
   readonly scopes: readonly ApiScope[]
   readonly environments: readonly Environment[]
+  /** Epoch milliseconds, like the next; null: unknown. */
+  readonly createdAt: number | null
+  /** It is refused from then on; null: never. */
+  readonly expiresAt: number | null
+  /** Requests a second on average, and at once; null: as many as it likes. */
+  readonly rateLimit: { readonly perSecond: number; readonly burst: number } | null
+  /** There is a newer key of the same name. */
+  readonly isReplaced: boolean
 }
+
+/** For a key that is not one of the config. */
+export const UNLIMITED = { createdAt: null, expiresAt: null, rateLimit: null, isReplaced: false } as const
 
 /** The shortest path limit for a socket on any supported system, less the final NUL. */
 export const MAX_SOCKET_PATH_BYTES = 103
@@ -24,7 +35,8 @@ export function socketFileOf(databaseFile: string): string {
 
 /** The key of the local socket. Its callers are the daemon's user or root, who could edit the database file anyway. */
 export function localKey(): ApiKey {
-  return { name: systemUser(), sha256: '', scopes: API_SCOPES, environments: ['live', 'sandbox'] }
+  const rights = { scopes: API_SCOPES, environments: ['live', 'sandbox'] } as const
+  return { name: systemUser(), sha256: '', ...rights, ...UNLIMITED }
 }
 
 /** The name of the user that this process runs as, or its number: many containers have no name for it. */

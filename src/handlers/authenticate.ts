@@ -17,27 +17,32 @@ const MAX_REMEMBERED = 1_000
 const HINTS = {
   missing: 'the request has no key: send the header "Authorization: Bearer <key>"',
   wrong: 'the key sent is not in api.keys: it was removed, or mistyped',
+  expired: 'the key sent has expired: make a new one with `latchkey keys rotate`',
 }
 
 /**
  * Finds the key that a request carries.
  *
- * @throws LatchkeyError `unauthorized`, with the same text whatever is wrong; `rate_limited`, never for a valid key;
- * `forbidden` if the key lacks `scope`.
+ * @throws LatchkeyError `unauthorized`, with the same text whatever is wrong; `key_expired`; `rate_limited`, for a
+ * valid key only by its own limit; `forbidden` if the key lacks `scope`.
  */
 export type Authenticate = (req: IncomingMessage, scope: ApiScope) => ApiKey
 
 interface AuthenticateDeps {
   /** Called for each request, since a reload may change the keys. */
   readonly apiKeys: () => readonly ApiKey[]
+  /** Called for each request with a valid key. */
+  readonly keyUsed: (key: ApiKey) => void
   readonly clientAddress: (req: IncomingMessage) => string
+  /** Epoch milliseconds. */
+  readonly clock: () => number
   readonly metrics: Pick<RequestMetrics, 'keyRefused'>
   readonly log: Logger
 }
 
 /** Slows down an address that guesses keys: every failure is counted, and logged up to the limit. */
 export function createAuthenticate(deps: AuthenticateDeps): Authenticate {
-  const { apiKeys, metrics } = deps
+  const { apiKeys, keyUsed, clock, metrics } = deps
   const noteFailure = createFailureLog('API key refused', deps)
 
   function refuse(req: IncomingMessage, what: keyof typeof HINTS): LatchkeyError {
@@ -47,19 +52,28 @@ export function createAuthenticate(deps: AuthenticateDeps): Authenticate {
       route: routeOf(req),
       hint: HINTS[what],
     })
-    return limited
-      ? new LatchkeyError('rate_limited', 'Too many requests from this address had no valid API key.', {
-          retryAfterSeconds,
-        })
+    if (limited) {
+      const message = 'Too many requests from this address had no valid API key.'
+      return new LatchkeyError('rate_limited', message, { retryAfterSeconds })
+    }
+    return what === 'expired'
+      ? new LatchkeyError(
+          'key_expired',
+          'This API key has expired: make a new one with `latchkey keys rotate`.',
+        )
       : new LatchkeyError('unauthorized', 'Send a valid API key, as "Authorization: Bearer <key>".')
   }
 
   const keyOf = createKeyMemory(apiKeys)
+  const limitKey = createKeyLimits(clock)
   return (req, scope) => {
     const header = onlyAuthorization(req)
     const key = header === null ? null : keyOf(header)
     if (key === null) throw refuse(req, header === null || tokenIn(header) === null ? 'missing' : 'wrong')
+    if (key.expiresAt !== null && key.expiresAt <= clock()) throw refuse(req, 'expired')
     markProved(req)
+    keyUsed(key)
+    if (key.rateLimit !== null) limitKey(key.name, key.rateLimit)
     if (!key.scopes.includes(scope)) {
       throw new LatchkeyError('forbidden', `This key does not have the scope "${scope}".`)
     }
@@ -87,6 +101,29 @@ function createKeyMemory(apiKeys: () => readonly ApiKey[]): (header: string) => 
     if (remembered.size >= MAX_REMEMBERED) remembered.clear()
     remembered.set(name, found)
     return found
+  }
+}
+
+/**
+ * Counts the requests of each key: as many as its burst at once, and so many a second after that. The keys before and
+ * after a rotation share one limit.
+ *
+ * @returns throws LatchkeyError `rate_limited`
+ */
+function createKeyLimits(clock: () => number) {
+  const buckets = new Map<string, { left: number; at: number }>()
+  return (name: string, { perSecond, burst }: NonNullable<ApiKey['rateLimit']>): void => {
+    const now = clock()
+    const bucket = buckets.get(name) ?? { left: burst, at: now }
+    buckets.set(name, bucket)
+    bucket.left = Math.min(burst, bucket.left + (Math.max(0, now - bucket.at) / 1000) * perSecond)
+    bucket.at = now
+    if (bucket.left < 1) {
+      const retryAfterSeconds = Math.ceil((1 - bucket.left) / perSecond)
+      const message = `This key may send ${perSecond} requests a second: wait, or raise its rateLimit in the config.`
+      throw new LatchkeyError('rate_limited', message, { retryAfterSeconds })
+    }
+    bucket.left -= 1
   }
 }
 

@@ -177,7 +177,8 @@ export function invalidBody(issues: readonly Issue[]): LatchkeyError {
   return new LatchkeyError('invalid_request', 'The body is not valid.', { issues })
 }
 
+export const ID_BOUNDS = { minLength: 1, maxLength: 255 }
 export const NO_ID = 'is not an id: 1 to 255 characters, none a control character'
 
 /** An id in a body. */
-export const idText = z.string().refine(isUsableId, NO_ID)
+export const idText = z.string().refine(isUsableId, NO_ID).meta(ID_BOUNDS)

@@ -3,6 +3,7 @@
 import { z } from 'zod'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import { type DeepReadonly, environment, instant } from './answers.js'
+import { API_SCOPES, type ApiKey } from './api-key.js'
 import { type Route, route } from './route.js'
 
 export interface ControlDeps {
@@ -12,11 +13,31 @@ export interface ControlDeps {
     readonly reload: () => Promise<Reloaded>
     /** Begins to stop, and returns at once. */
     readonly stop: () => void
+    readonly keys: () => Promise<readonly KeyUse[]>
   }
 }
 
+/** An API key of the config, and when it was last used; null: never. */
+export type KeyUse = ApiKey & { readonly lastUsedAt: number | null }
+
+export const keysAnswer = z.object({
+  keys: z.array(
+    z.object({
+      name: z.string(),
+      scopes: z.array(z.enum(API_SCOPES)),
+      environments: z.array(environment),
+      createdAt: instant.nullable(),
+      expiresAt: instant.nullable(),
+      rateLimit: z.object({ perSecond: z.number(), burst: z.int() }).nullable(),
+      isReplaced: z.boolean(),
+      lastUsedAt: instant.nullable(),
+    }),
+  ),
+})
+export type KeysJson = z.input<typeof keysAnswer>
+
 /** The result of reading the config file again. */
-const reloaded = z.object({
+export const reloaded = z.object({
   /** The parts that were applied. */
   changed: z.array(z.string()),
   /** The changed keys that need a restart. */
@@ -26,7 +47,7 @@ const reloaded = z.object({
 })
 export type Reloaded = DeepReadonly<z.output<typeof reloaded>>
 
-const statusAnswer = z.object({
+export const statusAnswer = z.object({
   version: z.string(),
   pid: z.int(),
   startedAt: instant,
@@ -68,12 +89,21 @@ const ADMIN = { scope: 'admin', environments: 'both' } as const
 
 export const controlRoutes: readonly Route<ControlDeps>[] = [
   route('GET /status', {
+    operationId: 'getStatus',
     summary: 'The status of the daemon: version, uptime and work in progress.',
     ...ADMIN,
     answer: statusAnswer,
     handle: (_, { control }: ControlDeps) => control.status(),
   }),
+  route('GET /keys', {
+    operationId: 'listKeys',
+    summary: 'The API keys, without their secrets, and when each was last used.',
+    ...ADMIN,
+    answer: keysAnswer,
+    handle: async (_, { control }: ControlDeps) => ({ keys: await control.keys() }),
+  }),
   route('POST /reload', {
+    operationId: 'reloadConfig',
     summary: 'Reads the config file again, as SIGHUP does.',
     ...ADMIN,
     answer: reloaded,
@@ -89,6 +119,7 @@ export const controlRoutes: readonly Route<ControlDeps>[] = [
     },
   }),
   route('POST /stop', {
+    operationId: 'stopDaemon',
     summary: 'Stops the daemon, as SIGTERM does: requests in progress are answered first.',
     ...ADMIN,
     status: 202,

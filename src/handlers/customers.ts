@@ -1,15 +1,16 @@
 /* What is stored about customers, the log of their access, and changes by hand. */
 
 import { z } from 'zod'
-import { LatchkeyError } from '../errors.js'
+import type { Catalog } from '../entitlements/features.js'
+import { type ErrorCode, LatchkeyError } from '../errors.js'
 import type { Act, PerformAct } from '../people/acts.js'
 import type { Erase } from '../people/erase.js'
 import { ACCOUNT_FACTS, type AccountFact, DETAIL_NAMES, ofEach, PLATFORMS } from '../provider/accounts.js'
+import type { Fact } from '../provider/facts.js'
 import { isPlainText } from '../provider/ids.js'
 import type { ProductCustomer, ProductCustomersQuery } from '../store/access.js'
 import type { CustomerQuery, KnownCustomer, KnownSource } from '../store/account.js'
 import type { ChangePageQuery, ListedChange } from '../store/changes.js'
-import type { Fact } from '../store/customers.js'
 import {
   access,
   byHand as byHandFields,
@@ -32,13 +33,15 @@ export interface CustomerDeps {
     /** Null for a cursor that is not of this change log. */
     readonly readChangePage: (query: ChangePageQuery) => Promise<readonly ListedChange[] | null>
   }
+  /** Called each time, since a reload may change it. */
+  readonly catalog: () => Catalog
   readonly performAct: PerformAct
   readonly erase: Erase
 }
 
 const fact = z.object({ value: z.string(), since: instant, eventId: z.string() }).nullable()
 
-const customerAnswer = z.object({
+export const customerAnswer = z.object({
   customerId: z.string(),
   environment,
   identities: z.object(ofEach(DETAIL_NAMES, () => fact)),
@@ -78,7 +81,7 @@ function knownSource({ source: state, productId, view }: KnownSource) {
   return { productId, providerStatus, ...(view ?? { ...state, ...neverGave }) }
 }
 
-const erasureAnswer = z.object({
+export const erasureAnswer = z.object({
   customerId: z.string(),
   environment,
   eventId: z.string(),
@@ -88,7 +91,7 @@ const erasureAnswer = z.object({
 })
 export type ErasureJson = z.input<typeof erasureAnswer>
 
-const changeAnswer = z.object({
+export const changeAnswer = z.object({
   cursor: z.string(),
   at: instant,
   environment,
@@ -96,6 +99,8 @@ const changeAnswer = z.object({
   productId: z.string(),
   before: snapshot,
   after: snapshot,
+  /** Those that the product gives now. */
+  features: z.array(z.string()),
   cause: z.object({ kind: z.enum(['event', 'clock', 'rebuild']), eventId: z.string().nullable() }),
 })
 
@@ -113,7 +118,7 @@ const reasonText = z
 const why = { reason: reasonText }
 const perhapsWhy = { reason: reasonText.nullish() }
 
-const actAnswer = z.object({ eventId: z.string(), ...access.shape })
+export const actAnswer = z.object({ eventId: z.string(), ...access.shape })
 export type ActJson = z.input<typeof actAnswer>
 
 /** A change by hand. It answers with what the customer may use afterwards. */
@@ -124,11 +129,14 @@ function byHand<
   name: `${'POST' | 'PUT' | 'DELETE'} ${Path}`,
   {
     act,
+    errors = [],
     ...declared
   }: {
+    readonly operationId: string
     readonly summary: string
     readonly body: Body
     readonly status?: 201
+    readonly errors?: readonly ErrorCode[]
     readonly act: (body: z.output<Body>, params: Readonly<Record<ParamNames<Path>, string>>) => Act
   },
 ): Route<CustomerDeps> {
@@ -138,13 +146,13 @@ function byHand<
     environments: 'one',
     takesIdempotencyKey: true,
     answer: actAnswer,
-    errors: ['grant_not_found', 'block_not_found', 'customer_erased', 'idempotency_key_conflict'],
-    async handle({ params, body, environment, key, idempotencyKey }, { performAct }: CustomerDeps) {
+    errors: ['idempotency_key_conflict', ...errors],
+    async handle({ params, body, environment, key, idempotencyKey }, { performAct, catalog }: CustomerDeps) {
       const { customerId } = params as { readonly customerId: string }
       const given = body as z.output<Body>
       const asked = { environment, customerId, act: act(given, params), reason: given.reason ?? null }
       const { eventId, access: since } = await performAct({ ...asked, actor: key.name, idempotencyKey })
-      return { eventId, ...since }
+      return { eventId, ...catalog().withFeatures(since) }
     },
   })
 }
@@ -159,6 +167,7 @@ const accountTexts = Object.fromEntries(
 
 export const customerRoutes: readonly Route<CustomerDeps>[] = [
   route('GET /customers/:customerId', {
+    operationId: 'getCustomer',
     summary: 'Everything stored about a person, for a data request.',
     ...READ,
     answer: customerAnswer,
@@ -183,6 +192,7 @@ export const customerRoutes: readonly Route<CustomerDeps>[] = [
     },
   }),
   route('DELETE /customers/:customerId', {
+    operationId: 'eraseCustomer',
     summary: 'Erases a person. Repeating the call returns the same erasure.',
     scope: 'admin',
     environments: 'one',
@@ -192,6 +202,7 @@ export const customerRoutes: readonly Route<CustomerDeps>[] = [
       erase({ environment, ...params, actor: key.name, reason: body.reason ?? null }),
   }),
   route('GET /products/:productId/customers', {
+    operationId: 'listProductCustomers',
     summary: 'Customers with access to a product now, by id.',
     ...READ,
     query: z.object(PAGE),
@@ -204,13 +215,17 @@ export const customerRoutes: readonly Route<CustomerDeps>[] = [
     },
   }),
   route('GET /changes', {
+    operationId: 'listChanges',
     // Every change and every answer about access has a cursor; at the end of the log, continue from the last one.
     summary: 'The change log, oldest first, after a cursor or from its beginning.',
     ...READ,
     query: z.object({ limit: limitParameter, cursor: z.string().optional() }),
     answer: pageOf(changeAnswer, z.string()),
     errors: ['cursor_reset'],
-    async handle({ query: { limit, cursor: after = null }, environment }, { customers }: CustomerDeps) {
+    async handle(
+      { query: { limit, cursor: after = null }, environment },
+      { customers, catalog }: CustomerDeps,
+    ) {
       const found = await customers.readChangePage({ environment, after, limit: limit + 1 })
       if (found === null) {
         throw new LatchkeyError(
@@ -218,41 +233,53 @@ export const customerRoutes: readonly Route<CustomerDeps>[] = [
           'This change log has no such cursor: start again without one.',
         )
       }
-      return firstOf(found, limit, ({ cursor }) => cursor)
+      const { featuresOf } = catalog()
+      const changes = found.map((change) => ({ ...change, features: featuresOf(change.productId) }))
+      return firstOf(changes, limit, ({ cursor }) => cursor)
     },
   }),
   byHand('POST /customers/:customerId/grants', {
+    operationId: 'grantProduct',
     summary: 'Grants a product by hand, until a time or for good.',
     body: z.strictObject({ productId: idText, until: instantParameter.nullish(), ...why }),
     status: 201,
     act: ({ productId, until = null }) => ({ type: 'manual.granted', productId, until }),
   }),
   byHand('DELETE /customers/:customerId/grants/:productId', {
+    operationId: 'revokeGrant',
     summary: 'Revokes a grant made by hand, and nothing else.',
     body: z.strictObject(perhapsWhy),
+    errors: ['grant_not_found'],
     act: (_, { productId }) => ({ type: 'manual.revoked', productId }),
   }),
   byHand('PUT /customers/:customerId/blocks', {
+    operationId: 'blockCustomer',
     summary: 'Blocks a customer from every product.',
     body: z.strictObject(why),
     act: () => ({ type: 'manual.blocked', productId: null }),
   }),
   byHand('DELETE /customers/:customerId/blocks', {
+    operationId: 'unblockCustomer',
     summary: 'Lifts every block on a customer.',
     body: z.strictObject(perhapsWhy),
+    errors: ['block_not_found'],
     act: () => ({ type: 'manual.unblocked', productId: null }),
   }),
   byHand('PUT /customers/:customerId/blocks/:productId', {
+    operationId: 'blockProduct',
     summary: 'Blocks a customer from one product.',
     body: z.strictObject(why),
     act: (_, { productId }) => ({ type: 'manual.blocked', productId }),
   }),
   byHand('DELETE /customers/:customerId/blocks/:productId', {
+    operationId: 'unblockProduct',
     summary: 'Lifts the block on one product.',
     body: z.strictObject(perhapsWhy),
+    errors: ['block_not_found'],
     act: (_, { productId }) => ({ type: 'manual.unblocked', productId }),
   }),
   byHand('PUT /customers/:customerId/identities', {
+    operationId: 'linkAccounts',
     summary: 'Links platform accounts; an omitted one stays as it is.',
     body: z
       .strictObject({ ...ofEach(ACCOUNT_FACTS, (fact) => accountTexts[fact].nullish()), ...perhapsWhy })
@@ -260,6 +287,7 @@ export const customerRoutes: readonly Route<CustomerDeps>[] = [
         (named) => ACCOUNT_FACTS.some((fact) => named[fact] != null),
         `names none of ${ACCOUNT_FACTS.join(', ')}`,
       ),
+    errors: ['customer_erased'],
     act: (named) => ({
       type: 'manual.identity_linked',
       accounts: Object.fromEntries(

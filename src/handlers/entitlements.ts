@@ -4,7 +4,8 @@ import type { ServerResponse } from 'node:http'
 import { setImmediate as turn } from 'node:timers/promises'
 import { z } from 'zod'
 import type { Explanation } from '../entitlements/explain.js'
-import type { AccessAnswer, Entitlement, ProductAnswer } from '../entitlements/model.js'
+import type { Catalog, ProductAccess } from '../entitlements/features.js'
+import type { AccessAnswer, ProductAnswer } from '../entitlements/model.js'
 import { LOOKUP_NAMES, ofEach } from '../provider/accounts.js'
 import type { Environment } from '../provider/event.js'
 import type { AccessesQuery, AccessQuery } from '../store/access.js'
@@ -17,11 +18,14 @@ import {
   endReason,
   entitlement,
   environment,
+  featureAccess,
   holdReason,
   instant,
+  markUnknown,
   productAccess,
   rail,
   sourceKey,
+  unknown,
 } from './answers.js'
 import { idText } from './body.js'
 import { type KeptAnswers, renderAnswer } from './kept-answers.js'
@@ -50,6 +54,14 @@ export interface EntitlementDeps {
   readonly customers: {
     /** One answer per customer, in the order of the request. */
     readonly readAccesses: (query: AccessesQuery) => Promise<readonly AccessAnswer[]>
+    /** By customer, their products in order; without customers who never had access. */
+    readonly readGrants: (
+      query: Omit<AccessesQuery, 'at'>,
+    ) => Promise<ReadonlyMap<string, readonly ProductAccess[]>>
+    /** Those of these products that any customer has, or once had, access to. */
+    readonly knownProducts: (
+      query: InEnvironment<{ readonly productIds: readonly string[] }>,
+    ) => Promise<ReadonlySet<string>>
     /** Ids of the customers with this external reference, in order. */
     readonly findByReference: (
       query: InEnvironment<{ readonly reference: string; readonly page: IdPage }>,
@@ -63,6 +75,8 @@ export interface EntitlementDeps {
       query: InEnvironment<{ readonly lookup: CustomerLookup; readonly page: IdPage }>,
     ) => Promise<readonly string[]>
   }
+  /** Called each time, since a reload may change it. */
+  readonly catalog: () => Catalog
   /** The answer for one product, even if the customer's answer does not list it. */
   readonly answerFor: (productId: string, answer: AccessAnswer) => ProductAnswer
   readonly keptAnswers: KeptAnswers
@@ -81,7 +95,7 @@ const PLAIN_QUERIES: ReadonlyMap<string, Environment | null> = new Map([
 
 /** Repeated questions are answered from memory while nothing has changed. */
 function answerEntitlements(deps: EntitlementDeps & MountDeps): RawHandler<'customerId'> {
-  const { authenticate, environments, keptAnswers, clock, readAccess } = deps
+  const { authenticate, environments, keptAnswers, clock, catalog, readAccess } = deps
   const readQuestion = (req: Parameters<RawHandler>[0], customerId: string): AccessQuery => {
     const key = authenticate(req, 'read')
     const plain = PLAIN_QUERIES.get(queryOf(req))
@@ -93,7 +107,7 @@ function answerEntitlements(deps: EntitlementDeps & MountDeps): RawHandler<'cust
     return { environment, customerId, at: parseParameters(AT, given).at ?? null }
   }
   const answerFromStore = async (res: ServerResponse, question: AccessQuery): Promise<void> => {
-    const answer = await readAccess(question)
+    const answer = catalog().withFeatures(await readAccess(question))
     const rendered = question.at === null ? keptAnswers.keep(answer) : renderAnswer(answer)
     sendTagged(res, rendered.tag, rendered.text(answer.asOf))
   }
@@ -124,7 +138,7 @@ const reason = z.codec(z.looseObject({ code: z.string() }), z.custom<{ readonly 
 const explainedEvent = { id: z.string(), type: z.string(), createdAt: instant, receivedAt: instant }
 const sentence = z.string()
 
-const explanationAnswer = z.object({
+export const explanationAnswer = z.object({
   customerId: z.string(),
   productId: z.string(),
   environment,
@@ -186,27 +200,32 @@ export type ExplanationJson = z.input<typeof explanationAnswer>
 const accessPage = pageOf(access, idPlace)
 
 /** A page of customers with everything they may use. `found` holds one more than the page if there is a next page. */
-async function readPage({ customers }: EntitlementDeps, question: AccessesQuery, limit: number) {
-  return firstOf(await customers.readAccesses(question), limit, ({ customerId }) => customerId)
+async function readPage({ customers, catalog }: EntitlementDeps, question: AccessesQuery, limit: number) {
+  const found = (await customers.readAccesses(question)).map(catalog().withFeatures)
+  return firstOf(found, limit, ({ customerId }) => customerId)
 }
 
 /** Enough for a page of any app; bounds the cost of one request. */
 const MAX_CHECKS = 1_000
 /** Customers read at once: a few milliseconds that block all other requests. */
-const CUSTOMERS_AT_ONCE = 100
+const CUSTOMERS_AT_ONCE = 500
 
-const check = z
+export const check = z
   .strictObject({
     customerId: idText.optional(),
     externalRef: idText.optional(),
-    productId: idText,
+    productId: idText.exactOptional(),
+    feature: idText.exactOptional(),
   })
   .refine(({ customerId, externalRef }) => (customerId === undefined) !== (externalRef === undefined), {
     error: 'needs exactly one of customerId and externalRef',
   })
+  .refine(({ productId, feature }) => (productId === undefined) !== (feature === undefined), {
+    error: 'needs exactly one of productId and feature',
+  })
 type Check = z.infer<typeof check>
 
-/** Whether one customer may use one product. */
+/** Whether one customer may use one product, or has one feature. */
 interface CustomerAccess {
   readonly customerId: string
   readonly active: boolean
@@ -216,6 +235,7 @@ interface CustomerAccess {
 
 export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
   route('POST /entitlements/lookup', {
+    operationId: 'lookUpEntitlements',
     summary:
       'What the customers with an email or a platform account may use. In a body, since URLs end up in logs.',
     ...READ,
@@ -237,6 +257,7 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
     },
   }),
   route('POST /entitlements/check', {
+    operationId: 'checkEntitlements',
     summary: 'Many yes-or-no questions at once, answered in order.',
     ...READ,
     body: z.strictObject({
@@ -247,16 +268,18 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
       results: z.array(
         z.object({
           customerId: z.string().nullable(),
-          productId: z.string(),
+          productId: z.string().exactOptional(),
+          feature: z.string().exactOptional(),
           active: z.boolean(),
           until: instant.nullable(),
+          ...unknown,
         }),
       ),
     }),
-    handle: ({ body, environment }, { customers }: EntitlementDeps) =>
-      answerChecks(body.checks, environment, customers),
+    handle: ({ body, environment }, deps: EntitlementDeps) => answerChecks(body.checks, environment, deps),
   }),
   route('GET /entitlements', {
+    operationId: 'findEntitlements',
     summary: 'What the customers with an external reference may use.',
     ...READ,
     query: z.object({ externalRef: idParameter, ...AT.shape, ...PAGE }),
@@ -274,6 +297,7 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
     },
   }),
   route('GET /entitlements/:customerId', {
+    operationId: 'getEntitlements',
     summary: 'Everything that a customer may use; an empty list for an unknown customer.',
     ...READ,
     query: AT,
@@ -283,6 +307,7 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
     plain: answerEntitlements,
   }),
   route('GET /entitlements/:customerId/:productId', {
+    operationId: 'getEntitlement',
     summary: 'Whether a customer may use a product; a product never granted is an answer, not a 404.',
     ...READ,
     query: AT,
@@ -292,10 +317,31 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
     async handle({ params, query: { at = null }, environment }, deps: EntitlementDeps) {
       const { customerId, productId } = params
       const answer = await deps.readAccess({ environment, customerId, at })
-      return deps.answerFor(productId, answer)
+      const isKnown =
+        deps.catalog().hasProduct(productId) ||
+        answer.entitlements.some((one) => one.productId === productId) ||
+        (await deps.customers.knownProducts({ environment, productIds: [productId] })).has(productId)
+      return { ...deps.answerFor(productId, answer), ...markUnknown(isKnown) }
+    },
+  }),
+  // Before the explanation: a feature may have that name, and no product is called "features".
+  route('GET /entitlements/:customerId/features/:feature', {
+    operationId: 'getFeature',
+    summary: 'Whether a customer has a feature, by any product that gives it.',
+    ...READ,
+    query: AT,
+    answer: featureAccess,
+    tagged: ({ asOf: _asOf, cursor: _cursor, ...state }) => state,
+    timedAs: 'entitlement',
+    async handle({ params, query: { at = null }, environment }, { catalog, readAccess }: EntitlementDeps) {
+      const { customerId, feature } = params
+      const answer = await readAccess({ environment, customerId, at })
+      const { featureIn, productsOf } = catalog()
+      return { ...featureIn(answer, feature), ...markUnknown(productsOf(feature).length > 0) }
     },
   }),
   route('GET /entitlements/:customerId/:productId/explanation', {
+    operationId: 'explainEntitlement',
     summary:
       'Why a customer may or may not use a product: every event that counted, and every event that did not.',
     ...READ,
@@ -314,23 +360,46 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
 async function answerChecks(
   checks: readonly Check[],
   environment: Environment,
-  { findByReferences, readAccesses }: EntitlementDeps['customers'],
+  { customers, catalog }: EntitlementDeps,
 ) {
+  const { hasProduct, productsOf, accessBy } = catalog()
   const references = [...new Set(checks.flatMap(({ externalRef }) => externalRef ?? []))]
-  const byReference = await findByReferences({ environment, references })
+  const byReference = await customers.findByReferences({ environment, references })
   const asked = checks.flatMap(({ customerId }) => customerId ?? [])
   const customerIds = [...new Set([...asked, ...byReference.values()].flat())]
-  const productIds = new Set(checks.map(({ productId }) => productId))
-  const entitlementsOf = new Map<string, readonly Entitlement[]>()
+  const named = new Set(checks.flatMap(({ productId }) => productId ?? []))
+  const features = new Set(checks.flatMap(({ feature }) => feature ?? []))
+  const needed = new Set([...named, ...[...features].flatMap(productsOf)])
+  const grantsOf = new Map<string, readonly ProductAccess[]>()
+  const granted = new Set<string>()
   for (let i = 0; i < customerIds.length; i += CUSTOMERS_AT_ONCE) {
     if (i > 0) await turn()
     const some = customerIds.slice(i, i + CUSTOMERS_AT_ONCE)
-    for (const answer of await readAccesses({ environment, customerIds: some, at: null })) {
-      const own = answer.entitlements.filter(({ productId }) => productIds.has(productId))
-      entitlementsOf.set(answer.customerId, own)
+    for (const [customerId, grants] of await customers.readGrants({ environment, customerIds: some })) {
+      const own = grants.filter(({ productId }) => needed.has(productId))
+      for (const { productId } of own) granted.add(productId)
+      grantsOf.set(customerId, own)
     }
   }
+  const doubted = [...named].filter((id) => !hasProduct(id) && !granted.has(id))
+  const known = await customers.knownProducts({ environment, productIds: doubted })
+  const unknowns = new Set([
+    ...doubted.filter((id) => !known.has(id)).map((productId) => nameOf({ productId })),
+    ...[...features].filter((id) => productsOf(id).length === 0).map((feature) => nameOf({ feature })),
+  ])
 
+  const accessesOf = (customerId: string) => {
+    const own = grantsOf.get(customerId) ?? []
+    const ofFeatures = features.size === 0 ? [] : accessBy(own)
+    return [
+      ...own.map(({ productId, active, until }) => ({ name: nameOf({ productId }), active, until })),
+      ...ofFeatures.map(({ id: feature, active, until }) => ({
+        name: nameOf({ feature }),
+        active,
+        until,
+      })),
+    ]
+  }
   const subjects = new Map<string, readonly string[]>([
     ...asked.map((customerId) => [keyOf({ customerId }), [customerId]] as const),
     ...[...byReference].map(([externalRef, ids]) => [keyOf({ externalRef }), ids] as const),
@@ -338,34 +407,45 @@ async function answerChecks(
   const bests = new Map<string, ReadonlyMap<string, CustomerAccess>>()
   for (const [key, ids] of subjects) {
     if (ids.length > 1) await turn()
-    bests.set(key, bestOf(ids, entitlementsOf))
+    bests.set(key, bestOf(ids, accessesOf))
   }
   const results = checks.map((one) => {
-    const key = keyOf(one)
-    const notGranted = { customerId: subjects.get(key)?.[0] ?? null, active: false, until: null }
-    return { productId: one.productId, ...(bests.get(key)?.get(one.productId) ?? notGranted) }
+    const [key, name] = [keyOf(one), nameOf(one)]
+    const { customerId, active, until } = bests.get(key)?.get(name) ?? {
+      customerId: subjects.get(key)?.[0] ?? null,
+      active: false,
+      until: null,
+    }
+    return { ...one, customerId, active, until, ...markUnknown(!unknowns.has(name)) }
   })
   return { results }
 }
 
-/** The best answer of these customers, by product. */
+/** The best answer of these customers, by the name of a product or feature. */
 function bestOf(
   customerIds: readonly string[],
-  entitlementsOf: ReadonlyMap<string, readonly Entitlement[]>,
+  accessesOf: (
+    customerId: string,
+  ) => readonly (Omit<CustomerAccess, 'customerId'> & { readonly name: string })[],
 ): ReadonlyMap<string, CustomerAccess> {
-  const byProduct = new Map<string, CustomerAccess>()
+  const best = new Map<string, CustomerAccess>()
   for (const customerId of customerIds) {
-    for (const { productId, active, until } of entitlementsOf.get(customerId) ?? []) {
+    for (const { name, active, until } of accessesOf(customerId)) {
       const own = { customerId, active, until }
-      byProduct.set(productId, longerLasting(byProduct.get(productId) ?? own, own))
+      best.set(name, longerLasting(best.get(name) ?? own, own))
     }
   }
-  return byProduct
+  return best
 }
 
 /** Identifies the customer or the reference of a check. */
-function keyOf({ customerId, externalRef }: Partial<Check>): string {
+function keyOf({ customerId, externalRef }: Pick<Check, 'customerId' | 'externalRef'>): string {
   return customerId === undefined ? `externalRef ${externalRef}` : `customerId ${customerId}`
+}
+
+/** Identifies its product or feature. */
+function nameOf({ productId, feature }: Pick<Check, 'productId' | 'feature'>): string {
+  return feature === undefined ? `productId ${productId}` : `feature ${feature}`
 }
 
 /** Returns the first of two equal ones. */

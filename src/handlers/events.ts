@@ -60,7 +60,7 @@ export interface EventDeps {
 
 const removal = z.object({ why: z.enum(['expired', 'erased', 'redacted']), at: instant })
 
-const storedEvent = z.object({
+export const storedEvent = z.object({
   id: z.string(),
   environment,
   endpoint: z.string(),
@@ -98,7 +98,7 @@ const normalizedEvent = z.codec(
 )
 
 /** Everything stored about an event except its bytes. */
-const eventDetail = storedEvent.extend({
+export const eventDetail = storedEvent.extend({
   reasonText: z.string().nullable(),
   normalized: normalizedEvent.nullable(),
   headers: z
@@ -193,6 +193,7 @@ const STORED = { scope: 'events', environments: 'one' } as const
 
 export const eventRoutes: readonly Route<EventDeps>[] = [
   route('GET /events', {
+    operationId: 'listEvents',
     // One request reads a limited number of events.
     summary:
       'The stored events that match a filter, newest first. A page may be short and still have a next one.',
@@ -209,6 +210,7 @@ export const eventRoutes: readonly Route<EventDeps>[] = [
     },
   }),
   route('GET /events/:eventId', {
+    operationId: 'getEvent',
     summary: 'Everything stored about one event except its bytes.',
     ...STORED,
     answer: eventDetail,
@@ -220,6 +222,7 @@ export const eventRoutes: readonly Route<EventDeps>[] = [
     },
   }),
   route('GET /events/:eventId/body', {
+    operationId: 'getEventBody',
     summary:
       'The exact bytes that were sent and signed, or those an erasure left; or another body with the same id.',
     ...STORED,
@@ -230,6 +233,7 @@ export const eventRoutes: readonly Route<EventDeps>[] = [
         .optional(),
     }),
     answer: 'application/octet-stream',
+    tagged: true,
     errors: ['event_not_found', 'body_removed'],
     async handle({ params, query: { sha256 = null }, environment }, { storedEvents }: EventDeps) {
       const asked = { environment, ...params }
@@ -248,6 +252,7 @@ export const eventRoutes: readonly Route<EventDeps>[] = [
     },
   }),
   route('GET /exports', {
+    operationId: 'exportEvents',
     summary: 'The next lines of an export, for POST /imports. A page may be empty and still have a next one.',
     ...STORED,
     query: z
@@ -263,6 +268,7 @@ export const eventRoutes: readonly Route<EventDeps>[] = [
     },
   }),
   route('POST /imports', {
+    operationId: 'importEvents',
     summary: 'Imports some lines of an export, and answers with the result of each, in order.',
     scope: 'admin',
     // The endpoint in each line says which environment it belongs to.

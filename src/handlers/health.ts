@@ -23,7 +23,7 @@ export interface HealthDeps {
   readonly metrics: RequestMetrics
 }
 
-const doctorAnswer = z.object({
+export const doctorAnswer = z.object({
   /** No finding is a failure. */
   ok: z.boolean(),
   findings: z.array(
@@ -39,6 +39,7 @@ export type DoctorJson = z.input<typeof doctorAnswer>
 
 /** Shows the series of these environments; those of the process are always shown. */
 const getMetrics = route('GET /metrics', {
+  operationId: 'getMetrics',
   summary: 'The metrics, in the Prometheus text format.',
   scope: 'metrics',
   environments: 'shown',
@@ -57,6 +58,7 @@ export const openMetrics: Route<HealthDeps> = { ...getMetrics, scope: null, envi
 
 export const healthRoutes: readonly Route<HealthDeps>[] = [
   route('GET /healthz', {
+    operationId: 'getHealth',
     summary: 'Whether the process and its writer are alive.',
     scope: null,
     environments: 'none',
@@ -69,6 +71,7 @@ export const healthRoutes: readonly Route<HealthDeps>[] = [
     },
   }),
   route('GET /readyz', {
+    operationId: 'getReadiness',
     summary: 'Whether the store is migrated and takes deliveries.',
     scope: null,
     environments: 'none',
@@ -82,6 +85,7 @@ export const healthRoutes: readonly Route<HealthDeps>[] = [
     },
   }),
   route('GET /doctor', {
+    operationId: 'getFindings',
     summary: 'Every check, and what to do about each finding; thorough reads every page and body.',
     scope: 'admin',
     environments: 'both',

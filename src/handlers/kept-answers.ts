@@ -1,4 +1,4 @@
-import type { AccessAnswer } from '../entitlements/model.js'
+import type { FeaturedAnswer } from '../entitlements/features.js'
 import type { Environment } from '../provider/event.js'
 import { access, iso, toJson } from './answers.js'
 import { tagOf } from './send.js'
@@ -27,7 +27,7 @@ export interface KeptAnswers {
   /** Null if there is no valid one. A kept answer may lie in the future if the clock was set back. */
   find(environment: Environment, customerId: string, now: number): RenderedAnswer | null
   /** @param answer one about now */
-  keep(answer: AccessAnswer): RenderedAnswer
+  keep(answer: FeaturedAnswer): RenderedAnswer
   forget(environment: Environment, customerIds: readonly string[]): void
   forgetAll(): void
   /** Clears everything, and keeps nothing while `change` rewrites large parts of the store. */
@@ -109,7 +109,7 @@ export function forgetting<Batch, Written extends Touching>(
  * The tag leaves out `asOf` and the cursor, which move with the clock and with other customers. It includes every end
  * of access, so that a caller's cached answer never outlives one.
  */
-export function renderAnswer(answer: AccessAnswer): RenderedAnswer {
+export function renderAnswer(answer: FeaturedAnswer): RenderedAnswer {
   const state = JSON.stringify({ ...toJson(access, answer), asOf: null, cursor: null })
   const cursor = `"cursor":${JSON.stringify(answer.cursor)}`
   const text = textWithInstant(state.replace(NO_CURSOR, () => cursor))

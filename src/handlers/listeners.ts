@@ -27,6 +27,8 @@ export interface ListenersDeps extends Omit<RouteDeps & MountDeps, 'authenticate
   readonly socketFile: string | null
   /** Called for each request, since a reload may change them. */
   readonly apiKeys: () => readonly ApiKey[]
+  /** Called for each request with one of them. */
+  readonly keyUsed: (key: ApiKey) => void
 }
 
 export interface Listeners {

@@ -8,8 +8,9 @@ import type { Logger } from 'pino'
 import { z } from 'zod'
 import { type Issue, LatchkeyError } from '../errors.js'
 import { isUsableId } from '../provider/ids.js'
-import type { ApiKey } from './api-key.js'
+import { type ApiKey, UNLIMITED } from './api-key.js'
 import { NO_ID, readParsed } from './body.js'
+import { STYLE_SOURCE } from './openapi/page.js'
 import { BOTH, chooseEnvironment, parseParameters, pathOf, readParameters, requireBoth } from './query.js'
 import { type Content, type MountDeps, methodsOf, type RawHandler, type Route } from './route.js'
 import { answerFailure, send, sendJson, sendTagged, tagOf } from './send.js'
@@ -96,7 +97,7 @@ function handlerOf<Deps>(route: Route<Deps>, deps: Deps & MountDeps): RawHandler
 }
 
 /** The key of a route that needs none. */
-const NOBODY: ApiKey = { name: '', sha256: '', scopes: [], environments: BOTH }
+const NOBODY: ApiKey = { name: '', sha256: '', scopes: [], environments: BOTH, ...UNLIMITED }
 
 /**
  * Parses a request. Checks the key before anything but the headers is read.
@@ -195,8 +196,18 @@ export function createApp(paths: readonly MountedPath[], log: Logger): Express {
   const app = express()
   app.disable('x-powered-by')
   app.use(
-    // Upgrading to HTTPS would break every page served over plain HTTP, which is the default.
-    helmet({ contentSecurityPolicy: { directives: { upgradeInsecureRequests: null } } }),
+    helmet({
+      contentSecurityPolicy: {
+        useDefaults: false,
+        directives: {
+          defaultSrc: ["'none'"],
+          styleSrc: [STYLE_SOURCE],
+          baseUri: ["'none'"],
+          formAction: ["'none'"],
+          frameAncestors: ["'none'"],
+        },
+      },
+    }),
   )
   for (const { path, serve } of paths) {
     // By route: app.all() would make one layer for each of the 35 methods.

@@ -6,7 +6,7 @@ import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import { isUsableId } from '../provider/ids.js'
 import type { ApiKey } from './api-key.js'
-import { issuesOf, NO_ID } from './body.js'
+import { ID_BOUNDS, issuesOf, NO_ID } from './body.js'
 import { describeIssue } from './issues.js'
 
 /** The path of a request target, still percent-encoded. */
@@ -152,13 +152,14 @@ export const instantParameter = z.codec(
 )
 
 /** An id that can be stored; no other can exist. */
-export const idParameter = z.string('is required').refine(isUsableId, NO_ID)
+export const idParameter = z.string('is required').refine(isUsableId, NO_ID).meta(ID_BOUNDS)
 
-export const flagParameter = z.codec(
-  z.enum(['true', 'false'], 'is neither "true" nor "false"'),
-  z.boolean(),
-  { decode: (text) => text === 'true', encode: (flag) => (flag ? 'true' : 'false') },
-)
+export const flagParameter = z
+  .codec(z.enum(['true', 'false'], 'is neither "true" nor "false"'), z.boolean(), {
+    decode: (text) => text === 'true',
+    encode: (flag) => (flag ? 'true' : 'false'),
+  })
+  .meta({ described: { type: 'boolean' } })
 
 const DEFAULT_LIMIT = 20
 const MAX_LIMIT = 100
@@ -171,6 +172,7 @@ export const limitParameter = z
     encode: String,
   })
   .default(DEFAULT_LIMIT)
+  .meta({ described: { type: 'integer', minimum: 1, maximum: MAX_LIMIT, default: DEFAULT_LIMIT } })
 
 /**
  * A cursor: the place where a page ends and the next one begins; opaque to callers. Decoding is lenient, so a cursor

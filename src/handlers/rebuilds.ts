@@ -27,7 +27,7 @@ const typesByRail = <Type extends string>(types: readonly Type[]) => {
   return z.object({ card: row, crypto: row, unknown: row })
 }
 
-const policy = z.object({
+export const policy = z.object({
   grantOn: typesByRail(PAYMENT_EVENT_TYPES),
   revokeOn: typesByRail([...PAYMENT_EVENT_TYPES, ...SUBSCRIPTION_EVENT_TYPES]),
   failedRenewal: z.enum(['keep', 'revoke']),
@@ -56,7 +56,7 @@ export const summary = z.object({
 })
 export type SummaryJson = z.input<typeof summary>
 
-const jobAnswer = z.discriminatedUnion('state', [
+export const jobAnswer = z.discriminatedUnion('state', [
   z.object({ state: z.literal('none') }),
   z.object({ state: z.literal('interrupted'), folded: z.int() }),
   z.object({ state: z.literal('running'), folded: z.int(), total: z.int() }),
@@ -108,16 +108,19 @@ const STARTED = { status: 202, errors: ['rebuild_running', 'replay_running'] } a
 function comparison(
   path: '/policy/diff' | '/rebuild/verification',
   name: ComparisonName,
+  operation: 'PolicyDiff' | 'Verification',
   about: string,
 ): readonly Route<RebuildDeps>[] {
   return [
     route(`GET ${path}`, {
+      operationId: `get${operation}`,
       summary: `The progress and result of the last ${name}.`,
       ...ADMIN,
       answer: jobAnswer,
       handle: async (_, { rebuilds }: RebuildDeps) => jobOf(await rebuilds.rebuilds.last(name)),
     }),
     route(`POST ${path}`, {
+      operationId: `start${operation}`,
       summary: about,
       ...ADMIN,
       environments: 'shown of both',
@@ -140,6 +143,7 @@ function comparison(
 
 export const rebuildRoutes: readonly Route<RebuildDeps>[] = [
   route('GET /policy', {
+    operationId: 'getPolicy',
     summary: 'The policy in force, and the configured one.',
     ...ADMIN,
     answer: policyAnswer,
@@ -149,8 +153,14 @@ export const rebuildRoutes: readonly Route<RebuildDeps>[] = [
       unfinishedRebuild: (await rebuilds.unfinishedAt()) !== null,
     }),
   }),
-  ...comparison('/policy/diff', 'policy diff', 'Finds out whose access would change under a policy.'),
+  ...comparison(
+    '/policy/diff',
+    'policy diff',
+    'PolicyDiff',
+    'Finds out whose access would change under a policy.',
+  ),
   route('POST /policy/apply', {
+    operationId: 'applyPolicy',
     summary: 'Puts the configured policy in force, and computes all access under it.',
     ...ADMIN,
     // Holds the policy that the caller means: the command may have read the config file after the daemon did.
@@ -171,6 +181,7 @@ export const rebuildRoutes: readonly Route<RebuildDeps>[] = [
     },
   }),
   route('GET /rebuild', {
+    operationId: 'getRebuild',
     summary: 'The progress and changes of the last rebuild, in one environment if named.',
     ...ADMIN,
     environments: 'shown of both',
@@ -183,6 +194,7 @@ export const rebuildRoutes: readonly Route<RebuildDeps>[] = [
     },
   }),
   route('POST /rebuild', {
+    operationId: 'startRebuild',
     summary: 'Computes all access again, in both environments, under the policy in force.',
     ...ADMIN,
     answer: jobAnswer,
@@ -194,6 +206,7 @@ export const rebuildRoutes: readonly Route<RebuildDeps>[] = [
   ...comparison(
     '/rebuild/verification',
     'verification',
+    'Verification',
     'Finds stored access that differs from what its events say.',
   ),
 ]

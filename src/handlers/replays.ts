@@ -39,7 +39,7 @@ const ended = z.object({
 })
 export type ReplaySummaryJson = z.input<typeof ended>
 
-const replay = z.object({
+export const replay = z.object({
   id: z.string(),
   state: z.enum(['running', 'done', 'stopped', 'failed']),
   dryRun: z.boolean(),
@@ -86,6 +86,7 @@ const ADMIN = { scope: 'admin', environments: 'shown' } as const
 
 export const replayRoutes: readonly Route<ReplayDeps>[] = [
   route('GET /replays', {
+    operationId: 'listReplays',
     summary: 'The newest replays, newest first.',
     ...ADMIN,
     query: z.object(PAGE),
@@ -101,6 +102,7 @@ export const replayRoutes: readonly Route<ReplayDeps>[] = [
     },
   }),
   route('POST /replays', {
+    operationId: 'startReplay',
     summary: 'Starts a replay, or joins an identical one.',
     scope: 'admin',
     environments: 'one',
@@ -131,6 +133,7 @@ export const replayRoutes: readonly Route<ReplayDeps>[] = [
     },
   }),
   route('GET /replays/:replayId', {
+    operationId: 'getReplay',
     summary: 'The progress and result of a replay.',
     ...ADMIN,
     answer: replay,
@@ -139,6 +142,7 @@ export const replayRoutes: readonly Route<ReplayDeps>[] = [
       replayOf(await findReplay(params.replayId, environments, replays)),
   }),
   route('DELETE /replays/:replayId', {
+    operationId: 'stopReplay',
     summary: 'Stops a replay; the events already done stay done.',
     ...ADMIN,
     answer: replay,

@@ -77,10 +77,14 @@ type AnyAnswer = z.ZodType | `${string}/${string}`
 
 /** The declaration of a route. */
 interface Facts<Rule extends EnvironmentRule, Query, Body, Answer> {
+  /** Its name in generated clients. */
+  readonly operationId: string
   /** One sentence. */
   readonly summary: string
   /** The scope that the key needs; null: no key needed. */
   readonly scope: ApiScope | null
+  /** Callers sign the body instead of sending a key. */
+  readonly isSigned?: true
   readonly environments: Rule
   /** Besides `environment`. Omitted: no parameters. `any`: unknown ones are ignored, since they filter nothing. */
   readonly query?: Query | 'any'
@@ -93,7 +97,10 @@ interface Facts<Rule extends EnvironmentRule, Query, Body, Answer> {
   readonly answer: Answer
   /** 200 if omitted. */
   readonly status?: 201 | 202
-  /** Callers may cache the answer and revalidate; the ETag covers this part of it, or all of it (true). */
+  /**
+   * Callers may cache the answer and revalidate; the ETag covers this part of it, or all of it (true). Content brings
+   * its own tag.
+   */
   readonly tagged?: true | ((json: JsonOf<Answer>) => unknown)
   /** The URL to poll, sent with a 202; null if the work is done. */
   readonly acceptedAt?: (json: JsonOf<Answer>) => string | null
@@ -152,12 +159,23 @@ export function methodsOf({ method, hasNoHead }: Route<never>): readonly string[
   return method === 'GET' && !hasNoHead ? ['GET', 'HEAD'] : [method]
 }
 
-/** Every expected failure of a route. */
-export function errorsOf({ scope, body, bodyType, errors = [] }: Route<never>): readonly ErrorCode[] {
+/** The routes about one subject. */
+export interface RouteGroup<Deps> {
+  readonly name: string
+  /** One sentence. */
+  readonly about: string
+  readonly routes: readonly Route<Deps>[]
+}
+
+/** Every expected failure of a route, apart from those that any request may have. */
+export function errorsOf(route: Route<never>): readonly ErrorCode[] {
+  const { path, scope, environments, query, body, bodyType, errors = [] } = route
+  const takesAnything = query === 'any' && environments === 'none' && !path.includes(':')
   return [
-    'invalid_request',
-    'method_not_allowed',
-    ...(scope === null ? [] : (['unauthorized', 'forbidden', 'rate_limited', 'store_unavailable'] as const)),
+    ...(takesAnything ? [] : (['invalid_request'] as const)),
+    ...(scope === null
+      ? []
+      : (['unauthorized', 'key_expired', 'forbidden', 'rate_limited', 'store_unavailable'] as const)),
     ...(body === undefined
       ? []
       : (['body_too_large', 'body_incomplete', 'encoding_not_supported', 'not_stored'] as const)),

@@ -1,15 +1,18 @@
 /* The table of all routes, and which of them a listener serves. */
 
+import { readFileSync } from 'node:fs'
 import type { RequestListener } from 'node:http'
+import { packageFile } from '../package-file.js'
 import { type ControlDeps, controlRoutes } from './control.js'
 import { type CustomerDeps, customerRoutes } from './customers.js'
 import { type EntitlementDeps, entitlementRoutes } from './entitlements.js'
 import { type EventDeps, eventRoutes } from './events.js'
 import { type HealthDeps, healthRoutes } from './health.js'
 import { createListener, createShortcut, type MountedPath, mountRoutes } from './mount.js'
+import { renderPage } from './openapi/page.js'
 import { type RebuildDeps, rebuildRoutes } from './rebuilds.js'
 import { type ReplayDeps, replayRoutes } from './replays.js'
-import type { MountDeps, Route } from './route.js'
+import { type MountDeps, type RouteGroup, route } from './route.js'
 import { type SyncDeps, syncRoutes } from './sync.js'
 import { type TelegramDeps, telegramRoutes } from './telegram.js'
 import { WEBHOOK_PATH, type WebhookDeps, webhookRoutes } from './webhooks.js'
@@ -26,19 +29,67 @@ export type RouteDeps = WebhookDeps &
   HealthDeps &
   ControlDeps
 
-/** If two paths match a request, the first one serves it. */
-export const ROUTES: readonly Route<RouteDeps>[] = [
-  ...webhookRoutes,
-  ...entitlementRoutes,
-  ...customerRoutes,
-  ...eventRoutes,
-  ...replayRoutes,
-  ...rebuildRoutes,
-  ...syncRoutes,
-  ...telegramRoutes,
-  ...healthRoutes,
-  ...controlRoutes,
+const FOR_ANYBODY = { scope: null, environments: 'none', query: 'any' } as const
+
+/** `npm run schema` makes it of this table. */
+const readDescription = once(() => readFileSync(packageFile('openapi.json')))
+const readPage = once(() => renderPage(JSON.parse(readDescription().toString('utf8'))))
+
+function once<Value>(make: () => Value): () => Value {
+  let made: Value | undefined
+  return () => {
+    made ??= make()
+    return made
+  }
+}
+
+export const ROUTE_GROUPS: readonly RouteGroup<RouteDeps>[] = [
+  { name: 'Webhooks', about: 'The payments service delivers its events here.', routes: webhookRoutes },
+  { name: 'Access', about: 'What customers may use, and why.', routes: entitlementRoutes },
+  {
+    name: 'Customers',
+    about: 'What is stored about a customer, the change log, and changes by hand.',
+    routes: customerRoutes,
+  },
+  { name: 'Events', about: 'Stored events, their exact bytes, exports and imports.', routes: eventRoutes },
+  { name: 'Replays', about: 'Stored events are read again by the current program.', routes: replayRoutes },
+  {
+    name: 'Policy',
+    about: 'The policy, and jobs that compute all access again.',
+    routes: rebuildRoutes,
+  },
+  {
+    name: 'Sync',
+    about: 'Roles, groups and the outbound webhook, which follow access.',
+    routes: syncRoutes,
+  },
+  { name: 'Telegram', about: 'Links with which customers join groups.', routes: telegramRoutes },
+  { name: 'Health', about: 'Health, findings and metrics of the daemon.', routes: healthRoutes },
+  {
+    name: 'Description',
+    about: 'This description of the API.',
+    routes: [
+      route('GET /openapi.json', {
+        operationId: 'getApiDescription',
+        summary: 'The API as an OpenAPI 3.1 document.',
+        ...FOR_ANYBODY,
+        answer: 'application/json',
+        handle: () => ({ content: readDescription(), type: 'application/json' }),
+      }),
+      route('GET /docs', {
+        operationId: 'getApiDocs',
+        summary: 'The same as a page to read.',
+        ...FOR_ANYBODY,
+        answer: 'text/html',
+        handle: () => ({ content: readPage(), type: 'text/html; charset=utf-8' }),
+      }),
+    ],
+  },
+  { name: 'Daemon', about: 'The status of the daemon; reload and stop.', routes: controlRoutes },
 ]
+
+/** If two paths match a request, the first one serves it. */
+export const ROUTES = ROUTE_GROUPS.flatMap(({ routes }) => routes)
 
 /** `all`: the whole table, except the route for deliveries if that has its own listener; `delivered`: only that. */
 export function createApi(

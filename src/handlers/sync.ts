@@ -54,7 +54,7 @@ const callState = {
   reason: failure.nullable(),
 }
 
-const syncStatus = z.object({
+export const syncStatus = z.object({
   paused: z.boolean(),
   /** Whether this instance makes the calls and sends; of several on one database, one does. */
   leads: z.boolean(),
@@ -69,7 +69,7 @@ const syncStatus = z.object({
       environment,
       target: z.string(),
       ...callState,
-      memberships: z.record(membershipState, z.int()),
+      memberships: z.object(counts(...STATES)),
     }),
   ),
   webhook: z
@@ -102,7 +102,7 @@ export function syncStateJson(state: SyncState): SyncStatusJson {
 }
 
 /** One account and one role or group. */
-const membership = z.object({
+export const membership = z.object({
   environment,
   target: z.string(),
   accountId: z.string(),
@@ -132,7 +132,7 @@ const membershipPlace = placeIn<MembershipKey>(
   (key) => JSON.stringify([key.environment, key.target, key.accountId]),
 )
 
-const planAnswer = z.object({
+export const planAnswer = z.object({
   paused: z.boolean(),
   hash: z.string().nullable(),
   calls: z.array(platformCall.extend({ needsConfirmation: z.boolean() })),
@@ -145,7 +145,7 @@ const checkAnswer = z.object({
 })
 export type SyncCheckJson = z.input<typeof checkAnswer>
 
-const ran = z.object({
+export const ran = z.object({
   done: z.boolean(),
   paused: z.boolean(),
   /** False: another instance makes the calls. */
@@ -170,6 +170,7 @@ const ADMIN = { scope: 'admin', environments: 'shown' } as const
 /** Pauses or resumes all calls, in both environments. */
 function pausing(path: '/sync/pause' | '/sync/resume', paused: boolean, summary: string): Route<SyncDeps> {
   return route(`POST ${path}`, {
+    operationId: paused ? 'pauseSync' : 'resumeSync',
     summary,
     scope: 'admin',
     environments: 'both',
@@ -184,12 +185,14 @@ function pausing(path: '/sync/pause' | '/sync/resume', paused: boolean, summary:
 
 export const syncRoutes: readonly Route<SyncDeps>[] = [
   route('GET /sync', {
+    operationId: 'getSync',
     summary: 'The state of roles, groups and the outbound webhook.',
     ...ADMIN,
     answer: syncStatus,
     handle: ({ environments }, { sync }: SyncDeps) => sync.status(environments),
   }),
   route('GET /sync/memberships', {
+    operationId: 'listMemberships',
     summary: 'Who should be, and who is, a member of which role or group.',
     ...ADMIN,
     query: z.object({
@@ -211,12 +214,14 @@ export const syncRoutes: readonly Route<SyncDeps>[] = [
     },
   }),
   route('GET /sync/plan', {
+    operationId: 'getSyncPlan',
     summary: 'The calls that would be made now; makes none.',
     ...ADMIN,
     answer: planAnswer,
     handle: ({ environments }, { sync }: SyncDeps) => sync.plan(environments),
   }),
   route('POST /sync/run', {
+    operationId: 'runSync',
     // `retry` makes waiting and parked memberships due first; `confirm` the removals of the plan with that hash.
     summary: 'Does all the work that is due now; if that takes long, it answers early and goes on.',
     ...ADMIN,
@@ -249,6 +254,7 @@ export const syncRoutes: readonly Route<SyncDeps>[] = [
     },
   }),
   route('GET /sync/check', {
+    operationId: 'checkSync',
     summary: 'Asks the platforms whether everything that sync needs is there.',
     ...ADMIN,
     answer: checkAnswer,

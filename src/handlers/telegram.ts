@@ -30,6 +30,7 @@ const LINK_ERRORS = ['platform_not_configured', 'platform_unavailable', 'platfor
 
 export const telegramRoutes: readonly Route<TelegramDeps>[] = [
   route('POST /customers/:customerId/link-tokens', {
+    operationId: 'createLinkToken',
     summary:
       'A one-time link to the messenger’s bot: the first account that follows it is linked to the customer.',
     scope: 'write',
@@ -42,6 +43,7 @@ export const telegramRoutes: readonly Route<TelegramDeps>[] = [
       messengerOf(deps).linkToken({ environment, ...params }),
   }),
   route('POST /customers/:customerId/invites', {
+    operationId: 'createInvites',
     summary: 'A link to each group that the customer’s access opens.',
     scope: 'write',
     environments: 'one',

@@ -31,8 +31,10 @@ export const WEBHOOK_PATH = '/webhooks/:endpoint'
 
 export const webhookRoutes: readonly Route<WebhookDeps>[] = [
   route(`POST ${WEBHOOK_PATH}`, {
+    operationId: 'receiveEvent',
     summary: 'Receives a signed event. A 200 means that it is stored and that every answer includes it.',
     scope: null,
+    isSigned: true,
     environments: 'none',
     query: 'any',
     body: z.unknown(),

@@ -26,7 +26,10 @@ const METRICS = {
     'Deliveries refused before their signature was checked, by reason: to no endpoint, too large, not whole, compressed, no memory for its body.',
     'code',
   ],
-  latchkey_api_keys_refused_total: ['Requests without a valid API key, by problem: missing, wrong.', 'key'],
+  latchkey_api_keys_refused_total: [
+    'Requests without a valid API key, by problem: missing, wrong, expired.',
+    'key',
+  ],
   latchkey_connections_dropped_total: ['Connections closed at once because there were too many.'],
   latchkey_conflicts_total: ['Deliveries with the id of a stored event, and another body.', 'endpoint'],
   latchkey_header_mismatches_total: [
@@ -102,7 +105,7 @@ export function createMetrics(bytesBeingRead: () => number) {
     delivered: counterOf<[endpoint: string, Disposition]>(registry, 'latchkey_deliveries_total'),
     rejected: counterOf<[endpoint: string, ErrorCode]>(registry, 'latchkey_signatures_rejected_total'),
     refused: counterOf<[ErrorCode]>(registry, 'latchkey_deliveries_refused_total'),
-    keyRefused: counterOf<['missing' | 'wrong']>(registry, 'latchkey_api_keys_refused_total'),
+    keyRefused: counterOf<['missing' | 'wrong' | 'expired']>(registry, 'latchkey_api_keys_refused_total'),
     connectionDropped: counterOf<[]>(registry, 'latchkey_connections_dropped_total'),
     conflict: counterOf<[endpoint: string]>(registry, 'latchkey_conflicts_total'),
     headerMismatch: counterOf<[endpoint: string]>(registry, 'latchkey_header_mismatches_total'),

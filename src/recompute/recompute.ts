@@ -3,14 +3,8 @@ import { seqsInHistory } from '../entitlements/history.js'
 import { isNewerLink, linkOf, type PaymentLink } from '../entitlements/source-of.js'
 import { LatchkeyError } from '../errors.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
-import {
-  accountsIn,
-  addFacts,
-  type CustomerRecord,
-  type PersonFacts,
-  referencesIn,
-  replacePeople,
-} from '../store/customers.js'
+import { accountsIn, addFacts, referencesIn } from '../provider/facts.js'
+import { type CustomerRecord, type PersonFacts, replacePeople } from '../store/customers.js'
 import { glanceAtEvents, matchesFilter } from '../store/event-walk.js'
 import {
   type Concern,

@@ -4,7 +4,7 @@ import { seqsInHistory } from '../entitlements/history.js'
 import { sourceKey } from '../entitlements/source-of.js'
 import { accessFrom, differencesOf, type EntitlementDifference, writeAccess } from '../ingest/settle.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
-import { type EntitlementRecord, loadEntitlements } from '../store/entitlements.js'
+import { isDue, loadEntitlements } from '../store/entitlements.js'
 import type { EventReading } from '../store/events.js'
 import { hasSameForm, saveForms, savePlaces } from '../store/recompute.js'
 import { ENVIRONMENTS, type Tx } from '../store/schema.js'
@@ -115,14 +115,9 @@ async function compareAccess(trx: Tx, { environment, customerIds, events, derive
   return new Map(access)
 }
 
-/** Whether time alone has changed it since. */
-function isDueBy(record: EntitlementRecord | null, now: number): boolean {
-  return record !== null && record.nextChangeAt !== null && record.nextChangeAt <= now
-}
-
 /** Whether it is only access that has ended and was not stored as ended yet: no difference. */
 function hasRunOut({ before, after }: EntitlementDifference, now: number): boolean {
-  return isDueBy(before, now) && after?.active !== true
+  return before !== null && isDue(before, now) && after?.active !== true
 }
 
 /** Writes what differs, and appends changes of access to the change log. */
@@ -216,7 +211,7 @@ function namesOf(
   const eventId = ({ row }: EventDifference) => row.event_id
   const entitlements = [...access.values()]
     .flatMap(({ differences }) => differences)
-    .filter(({ before }) => !isDueBy(before, now))
+    .filter(({ before }) => before === null || !isDue(before, now))
   const names: readonly (readonly [StateDifference['kind'], readonly string[]])[] = [
     ['link', [...links.map(({ paymentId }) => paymentId), ...unlinked]],
     ['place', events.filter(({ isElsewhere }) => isElsewhere).map(eventId)],

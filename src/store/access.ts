@@ -1,14 +1,17 @@
 /*
  * Answers what customers may use, from their sources: exact at every instant, whatever was last stored as the result.
+ * Only whether they have access now is read from that, where time has not outdated it.
  */
 
 import { sql } from 'kysely'
 import { afterErasures, blocksOn, foldActs, isInForce } from '../entitlements/by-hand.js'
 import { entitlementsOf, nextChangeAfter } from '../entitlements/entitlement.js'
+import type { ProductAccess } from '../entitlements/features.js'
 import type { AccessAnswer, Entitlement, SourceState } from '../entitlements/model.js'
 import type { Environment, ManualEvent } from '../provider/event.js'
 import { bulkStatement } from './bulk.js'
 import { EPOCH_SETTING, formatCursor, NO_EPOCH } from './changes.js'
+import { isDue, loadEntitlements } from './entitlements.js'
 import { manualEventIn } from './events.js'
 import type { Db, IdPage } from './schema.js'
 import { type StateRow, stateOf } from './sources.js'
@@ -73,6 +76,21 @@ export async function readAccesses(
       entitlements,
     }
   })
+}
+
+/** What each of these customers may use now, without the reasons: a tenth of the work. */
+export async function readGrants(
+  db: Db,
+  clock: () => number,
+  { environment, customerIds }: Omit<AccessesQuery, 'at'>,
+): Promise<ReadonlyMap<string, readonly ProductAccess[]>> {
+  const stored = await loadEntitlements(db, environment, customerIds)
+  const now = clock()
+  const outdated = [...stored].filter(([, own]) => own.some((one) => isDue(one, now))).map(([id]) => id)
+  const grants = new Map<string, readonly ProductAccess[]>(stored)
+  const answers = await readAccesses(db, clock, { environment, customerIds: outdated, at: null })
+  for (const { customerId, entitlements } of answers) grants.set(customerId, entitlements)
+  return grants
 }
 
 export interface ProductCustomersQuery extends IdPage {

@@ -12,20 +12,14 @@ import {
 } from '../entitlements/explain.js'
 import { historyEvent } from '../entitlements/history.js'
 import type { Block, HoldReason, SourceKey, SourceState, SourceView } from '../entitlements/model.js'
-import { compareText } from '../entitlements/order.js'
 import type { Policy } from '../entitlements/policy.js'
 import { sourceKey } from '../entitlements/source-of.js'
 import type { Environment } from '../provider/event.js'
+import type { Fact, Reference } from '../provider/facts.js'
+import { compareText } from '../provider/order.js'
 import type { AccessQuery } from './access.js'
 import { bulkLookup } from './bulk.js'
-import {
-  type CustomerRecord,
-  type Fact,
-  loadCustomer,
-  loadCustomers,
-  loadReferences,
-  type Reference,
-} from './customers.js'
+import { type CustomerRecord, loadCustomer, loadCustomers, loadReferences } from './customers.js'
 import { loadManualEvents } from './events.js'
 import type { Db, EventsTable } from './schema.js'
 import { loadPolicy } from './settings.js'

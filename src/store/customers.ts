@@ -1,8 +1,17 @@
 import { sql } from 'kysely'
 import { unpackHistory } from '../entitlements/history.js'
-import { compareByTime, compareText } from '../entitlements/order.js'
-import { ACCOUNT_FACTS, type Accounts, LOOKUP_NAMES } from '../provider/accounts.js'
-import type { CustomerDetails, Environment, NormalizedEvent } from '../provider/event.js'
+import { LOOKUP_NAMES } from '../provider/accounts.js'
+import type { Environment, NormalizedEvent } from '../provider/event.js'
+import {
+  addFacts,
+  type CustomerFacts,
+  type FactName,
+  isKnown,
+  type PersonalFields,
+  type Reference,
+  referencesIn,
+} from '../provider/facts.js'
+import { compareText } from '../provider/order.js'
 import { bulkInsert, bulkLookup, bulkUpsert, inOneGo, lookupIn } from './bulk.js'
 import {
   type CustomerReferencesTable,
@@ -159,12 +168,6 @@ function lookupValue(name: string, value: string): string {
   return name === 'email' ? value.toLowerCase() : value
 }
 
-/** The newest accounts of a customer. */
-export function accountsIn(facts: CustomerFacts): Accounts {
-  const known = ACCOUNT_FACTS.map((name) => [name, facts[name]?.value] as const)
-  return Object.fromEntries(known.filter(([, value]) => value !== undefined))
-}
-
 /** The same facts give the same text, in any order of arrival. */
 function textOf(facts: CustomerFacts): string {
   const inOrder = Object.entries(facts).sort(([a], [b]) => compareText(a, b))
@@ -249,24 +252,6 @@ export async function replacePeople(
   await saveReferences(trx, references)
 }
 
-/** The facts about the person in an event; personal data, so never logged. */
-export type PersonalFields = Pick<
-  NormalizedEvent,
-  'id' | 'createdAt' | 'customerId' | 'customer' | 'externalRef' | 'metadata'
->
-
-/** Details by name, the merchant's reference as `externalRef`, each metadata value as `metadata.<key>`. */
-export type FactName = keyof CustomerDetails | 'externalRef' | `metadata.${string}`
-
-/** One fact, the event it comes from, and when that happened (epoch milliseconds). */
-export interface Fact {
-  readonly value: string
-  readonly at: number
-  readonly by: string
-}
-
-export type CustomerFacts = Readonly<Partial<Record<FactName, Fact>>>
-
 /** One person in one environment. Personal data: never logged. */
 export interface CustomerRecord {
   readonly customerId: string
@@ -274,59 +259,6 @@ export interface CustomerRecord {
   /** When the provider reported their deletion, in epoch milliseconds; changes no access. */
   readonly deletedAt: number | null
 }
-
-/** The facts in one event, by name; missing and blank ones are left out. */
-function factsIn(event: PersonalFields): readonly (readonly [FactName, string])[] {
-  const details = Object.entries(event.customer) as [keyof CustomerDetails, string | null][]
-  const metadata = Object.entries(event.metadata).map(([key, value]) => [`metadata.${key}`, value] as const)
-  const facts: (readonly [FactName, string | null])[] = [
-    ...details,
-    ['externalRef', event.externalRef],
-    ...metadata,
-  ]
-  return facts.flatMap(([name, value]) => (value === null || value === '' ? [] : [[name, value] as const]))
-}
-
-/** Whether an event only repeats known facts about its customer, as nearly all do. */
-export function isKnown({ customer, externalRef, metadata }: PersonalFields, facts: CustomerFacts): boolean {
-  const repeats = (name: FactName, value: string | null | undefined): boolean =>
-    value === null || value === undefined || value === '' || facts[name]?.value === value
-  if (!repeats('externalRef', externalRef)) return false
-  for (const name in customer) {
-    if (!repeats(name as keyof CustomerDetails, customer[name as keyof CustomerDetails])) return false
-  }
-  for (const key in metadata) if (!repeats(`metadata.${key}`, metadata[key])) return false
-  return true
-}
-
-/**
- * Adds the facts of an event. For each fact the newest event wins, so the order of adding does not matter, and an
- * event without a fact does not remove it. Returns the same object if nothing changes.
- * @param mayRepeat false: a repeated value does not become newer, as for events that `loadOwnEvents` finds again
- */
-export function addFacts(facts: CustomerFacts, event: PersonalFields, mayRepeat = true): CustomerFacts {
-  const news = factsIn(event).filter(([name, value]) => {
-    const known = facts[name]
-    if (known === undefined) return true
-    if (!mayRepeat && known.value === value) return false
-    return compareByTime(event, { createdAt: known.at, id: known.by }) > 0
-  })
-  if (news.length === 0) return facts
-  const fact = (value: string): Fact => ({ value, at: event.createdAt, by: event.id })
-  return { ...facts, ...Object.fromEntries(news.map(([name, value]) => [name, fact(value)])) }
-}
-
-/** A link from the merchant's own ids to a customer: the reference, or one metadata value. */
-export type ReferenceName = 'externalRef' | `metadata.${string}`
-
-/** One of them. */
-export interface Reference {
-  readonly name: ReferenceName
-  readonly value: string
-}
-
-/** The provider's own limit for a reference; a longer metadata value is text, not an id. */
-const MAX_REFERENCE_LENGTH = 255
 
 /** Keeps every reference in any event of a customer: each of their payments may have its own. */
 const saveReferences = bulkInsert('customer_references', () => sql`on conflict do nothing`)
@@ -400,15 +332,4 @@ export async function loadReferences(
   // Sorted here: for `order by`, SQLite would read all references of the store through the key.
   const rows = await selectReferences(db, environment, [customerId])
   return rows.sort((a, b) => compareText(a.name, b.name) || compareText(a.value, b.value))
-}
-
-/** The references in an event. */
-export function referencesIn(event: PersonalFields): readonly Reference[] {
-  return factsIn(event).flatMap(([name, value]) =>
-    isReferenceName(name) && value.length <= MAX_REFERENCE_LENGTH ? [{ name, value }] : [],
-  )
-}
-
-function isReferenceName(name: FactName): name is ReferenceName {
-  return name === 'externalRef' || name.startsWith('metadata.')
 }

@@ -1,9 +1,9 @@
 import { type RawBuilder, sql } from 'kysely'
 import { NEVER_GRANTED, snapshotOf } from '../entitlements/entitlement.js'
 import type { AccessSnapshot } from '../entitlements/model.js'
-import { compareText } from '../entitlements/order.js'
 import type { Environment } from '../provider/event.js'
-import { bulkLookup, bulkUpsert, inEnvironment, lookupIn } from './bulk.js'
+import { compareText } from '../provider/order.js'
+import { bulkLookup, bulkStatement, bulkUpsert, inEnvironment, lookupIn } from './bulk.js'
 import type { Db, EntitlementsTable, Tx } from './schema.js'
 
 /** A stored entitlement: its answer as of the last write. */
@@ -25,8 +25,28 @@ export async function loadEntitlements(
   customerIds: readonly string[],
 ): Promise<ReadonlyMap<string, readonly EntitlementRecord[]>> {
   const rows = await selectEntitlements(db, environment, [...new Set(customerIds)])
-  const records = rows.map(recordIn).sort((a, b) => compareText(a.productId, b.productId))
-  return Map.groupBy(records, ({ customerId }) => customerId)
+  const byCustomer = Map.groupBy(rows.map(recordIn), ({ customerId }) => customerId)
+  for (const own of byCustomer.values()) own.sort((a, b) => compareText(a.productId, b.productId))
+  return byCustomer
+}
+
+const selectKnown = inEnvironment(
+  bulkStatement(
+    (asked) => sql<Pick<EntitlementsTable, 'product_id'>>`
+      with asked (environment, product_id) as (${asked}) select product_id from asked where exists (
+        select 1 from entitlements
+        where entitlements.environment = asked.environment and entitlements.product_id = asked.product_id)`,
+  ),
+  (productId: string) => [productId],
+)
+
+/** Those of these products that any customer has, or once had, access to. */
+export async function knownProducts(
+  db: Db,
+  environment: Environment,
+  productIds: readonly string[],
+): Promise<ReadonlySet<string>> {
+  return new Set((await selectKnown(db, environment, productIds)).map((row) => row.product_id))
 }
 
 const upsert = bulkUpsert('entitlements', ['environment', 'customer_id', 'product_id'])
@@ -58,6 +78,11 @@ export const deleteEntitlements = inEnvironment(
   ),
   ({ customerId, productId }: Pick<EntitlementRecord, 'customerId' | 'productId'>) => [customerId, productId],
 )
+
+/** Whether time alone has changed it since. */
+export function isDue({ nextChangeAt }: EntitlementRecord, now: number): boolean {
+  return nextChangeAt !== null && nextChangeAt <= now
+}
 
 /** Entitlements whose answer has changed by time alone by `now`, the longest overdue first. */
 export async function loadDue(

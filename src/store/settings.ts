@@ -23,6 +23,23 @@ export function setSetting(trx: Tx, key: string, value: string): Promise<void> {
 
 const upsert = bulkUpsert('settings', ['key'])
 
+/** The beginning of a hash names a key as well as the whole. */
+const keyUsed = (sha256: string): string => `key_used ${sha256.slice(0, 16)}`
+
+/** @param uses when API keys were last used, in epoch milliseconds, by the hashes of the keys */
+export function saveKeyUses(trx: Tx, uses: ReadonlyMap<string, number>): Promise<void> {
+  return upsert(
+    trx,
+    [...uses].map(([sha256, at]) => ({ key: keyUsed(sha256), value: String(at) })),
+  )
+}
+
+/** Null for a key that was never used. */
+export async function loadKeyUse(db: Db, sha256: string): Promise<number | null> {
+  const at = await getSetting(db, keyUsed(sha256))
+  return at === null ? null : Number(at)
+}
+
 const SETTING = 'policy'
 
 /**

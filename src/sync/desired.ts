@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { setImmediate as turn } from 'node:timers/promises'
 import { ACCOUNT_FACTS, type AccountFact, type Accounts, PLATFORMS } from '../provider/accounts.js'
 import type { Environment } from '../provider/event.js'
+import { accountsIn } from '../provider/facts.js'
 import {
   type Change,
   changeLogEpoch,
@@ -10,7 +11,7 @@ import {
   loadChanges,
   numberIn,
 } from '../store/changes.js'
-import { accountsIn, loadCustomer, loadCustomers } from '../store/customers.js'
+import { loadCustomer, loadCustomers } from '../store/customers.js'
 import { type EntitlementRecord, loadEntitlements } from '../store/entitlements.js'
 import type { Desire, MembershipKey, MembershipReason, NewDesire } from '../store/membership.js'
 import { findMemberships } from '../store/memberships.js'

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
-import { compareText } from '../entitlements/order.js'
 import type { Environment } from '../provider/event.js'
-import { accountsIn, loadCustomers } from '../store/customers.js'
+import { accountsIn } from '../provider/facts.js'
+import { compareText } from '../provider/order.js'
+import { loadCustomers } from '../store/customers.js'
 import {
   type Failure,
   type Membership,

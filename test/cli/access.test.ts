@@ -4,7 +4,16 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { deliveryOf } from '../ingest/wire.js'
 import { sentEvent, storiesOf } from '../stories.js'
-import { CONFIG, configuredFolder, databaseIn, type Exit, failureOf, run, takeIn } from '../world.js'
+import {
+  answerOf,
+  CONFIG,
+  configuredFolder,
+  databaseIn,
+  type Exit,
+  failureOf,
+  run,
+  takeIn,
+} from '../world.js'
 
 const NOW = Date.UTC(2026, 0, 31, 12)
 const DAY = 86_400_000
@@ -69,16 +78,14 @@ describe('latchkey check', () => {
           'pro_2  refunded  until 2026-01-20T00:00:00.000Z  (ended: payment pay_2)\n',
       ],
       ['cus_1 pro_1', 'pro_1  active  since 2026-01-10T00:00:00.000Z  (payment pay_1)\n'],
-      ['cus_1 pro_9', 'pro_9  none\n'],
       ['cus_2', 'pro_2  active  since 2026-01-12T00:00:00.000Z  (payment pay_4; ended: payment pay_3)\n'],
       ['cus_3', 'pro_1  active  past due  since 2026-01-10T00:00:00.000Z  (subscription sub_1)\n'],
-      ['cus_9', 'cus_9 has no access in live\n'],
+      ['cus_9', 'nothing is known of cus_9 in live\n'],
       ['cus_1 --at 2026-01-09', 'cus_1 has no access in live\n'],
-      ['cus_4', 'cus_4 has no access in live (in sandbox: pro_1)\n'],
+      ['cus_4', 'nothing is known of cus_4 in live (in sandbox: pro_1)\n'],
       ['cus_4 pro_1', 'pro_1  none  (in sandbox: active)\n'],
       ['cus_4 pro_2', 'pro_2  none  (in sandbox: refunded)\n'],
-      ['cus_4 pro_9', 'pro_9  none\n'],
-      ['cus_5', 'cus_5 has no access in live (in sandbox: pro_2 refunded)\n'],
+      ['cus_5', 'nothing is known of cus_5 in live (in sandbox: pro_2 refunded)\n'],
     ]) {
       expect({ words, ...(await at(folder, `check ${words}`)) }).toEqual({
         words,
@@ -92,12 +99,56 @@ describe('latchkey check', () => {
     expect((await at(folder, 'check cus_4 --environment sandbox')).stdout).toMatch(/^pro_1 {2}active /)
   })
 
+  it('shows the features that products give, and until when one that is canceled is paid', async () => {
+    const products = {
+      pro_1: { features: ['export', 'api'] },
+      pro_2: { features: ['export', 'audit'] },
+      pro_3: { features: ['audit'] },
+    }
+    const canceled = sentEvent('evt_c', 'subscription.updated', START + 2 * DAY, {
+      object: 'subscription',
+      id: 'sub_1',
+      cancel_at_period_end: true,
+      expires_at: '2026-03-04T12:00:00.000Z',
+    })
+    const folder = await folderWith([...HISTORY, deliveryOf(canceled.body)], { ...BOTH, products })
+    expect((await at(folder, 'check cus_1')).stdout).toContain(
+      [
+        '\nFeatures',
+        `  api     active${' '.repeat(36)}(by pro_1)`,
+        '  audit   inactive  until 2026-01-20T00:00:00.000Z  (pro_2 or pro_3 would give it)',
+        `  export  active${' '.repeat(36)}(by pro_1)`,
+        '',
+      ].join('\n'),
+    )
+    for (const [words, stdout, stderr] of [
+      ['cus_1 --feature api', 'api  active  (by pro_1)\n', ''],
+      ['cus_9 --feature api', 'api  inactive  (pro_1 would give it)\n', ''],
+      ['cus_1 --feature apo', 'apo  inactive\n', 'warning: no product of the config gives the feature apo\n'],
+      ['cus_9 pro_3', 'pro_3  none\n', ''],
+      [
+        'cus_1 pro_9',
+        'pro_9  none\n',
+        'warning: the config does not name the product pro_9, and no customer ever had access to it\n',
+      ],
+    ]) {
+      expect({ words, ...(await at(folder, `check ${words}`)) }).toEqual({ words, code: 0, stdout, stderr })
+    }
+    expect(await answerOf(folder, 'check cus_1 pro_9')).toMatchObject({ active: false, unknown: true })
+    expect(await answerOf(folder, 'check cus_9')).toMatchObject({ entitlements: [], unknown: true })
+    expect((await at(folder, 'check cus_3')).stdout).toContain('paid until 2026-03-04T12:00:00.000Z')
+    expect(await failureOf(folder, 'check cus_1 pro_1 --feature api')).toMatchObject({
+      code: 2,
+      error: { code: 'usage', message: 'name a product or a feature, not both' },
+    })
+  })
+
   it('is about the only environment that is configured, and notes where another one is asked for', async () => {
     const folder = await folderWith(HISTORY, { ...CONFIG, endpoints: { sandbox: SANDBOX } })
     expect((await at(folder, 'check cus_4')).stdout).toMatch(/^pro_1 {2}active /)
     expect(await at(folder, 'check cus_4 --environment live')).toEqual({
       code: 0,
-      stdout: 'cus_4 has no access in live (in sandbox: pro_1)\n',
+      stdout: 'nothing is known of cus_4 in live (in sandbox: pro_1)\n',
       stderr: 'note: no endpoint of the environment live is configured\n',
     })
     expect(await at(folder, 'check cus_4 --environment live --json')).toMatchObject({ code: 0, stderr: '' })

@@ -3,10 +3,12 @@ import { chmodSync, readdirSync, readFileSync, statSync, symlinkSync } from 'nod
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.js'
+import { UNLIMITED } from '../../src/handlers/api-key.js'
 import { endpoint, fromEnv, writeConfig } from '../config/config-file.js'
-import { run, temporaryFolder } from '../world.js'
+import { keyEntry, run, temporaryFolder } from '../world.js'
 
 const SECRET = 'whsec_0123456789abcdef'
+const ENTRY = keyEntry('app', 'lk_first')
 
 describe('latchkey config check', () => {
   const check = (path: string, env = {}) => run('/nowhere', `config check --config ${path}`, { env })
@@ -69,11 +71,15 @@ describe('latchkey config check', () => {
 })
 
 describe('latchkey keys', () => {
+  const NOW = Date.parse('2026-03-01T12:00:00Z')
   const APP = '--name app --scope read --environment live'
-  const create = (path: string, options: string) => run('/nowhere', `keys create --config ${path} ${options}`)
+  const keys = (path: string, words: string, now = NOW) =>
+    run('/nowhere', `keys ${words} --config ${path}`, { now: () => now })
+  const create = (path: string, options: string) => keys(path, `create ${options}`)
   const keyIn = (text: string) => /lk_[\w-]{43}/.exec(text)?.[0] ?? 'no key'
   const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
   const keysOf = (path: string) => loadConfig({ path, env: {} }).config.apiKeys
+  const made = { ...UNLIMITED, createdAt: NOW }
 
   it('create shows a key once, of which the config keeps the hash', async () => {
     const path = writeConfig({})
@@ -81,31 +87,80 @@ describe('latchkey keys', () => {
     const key = keyIn(stdout)
     expect({ code, stdout }).toEqual({
       code: 0,
-      stdout: `API key "app" (shown only now): ${key}\nAdded to ${path}. A running daemon uses it after \`latchkey reload\`\n`,
+      stdout: `API key "app" (shown only now): ${key}\nAdded to ${path}. A daemon uses this once it starts.\n`,
     })
     expect(readFileSync(path, 'utf8')).not.toContain(key)
-    const added = { name: 'app', sha256: sha256(key), scopes: ['read'], environments: ['live'] }
+    const added = { name: 'app', sha256: sha256(key), scopes: ['read'], environments: ['live'], ...made }
     expect(keysOf(path)).toEqual([added])
 
     const again = await create(path, APP)
     expect(again).toEqual({ code: 2, stdout: '', stderr: 'error: a key named "app" exists already\n' })
-    const more = '--name ops --scope read write --scope read --environment live sandbox'
+    const more = '--name ops --scope read write --scope read --environment live sandbox --expires 90d'
     const { entry, ...told } = JSON.parse((await create(path, `${more} --json`)).stdout)
-    expect(told).toEqual({ key: expect.stringMatching(/^lk_[\w-]{43}$/), path })
+    expect(told).toEqual({ key: expect.stringMatching(/^lk_[\w-]{43}$/), path, inUse: false })
     const ops = { name: 'ops', scopes: ['read', 'write'], environments: ['live', 'sandbox'] }
-    expect(entry).toEqual({ ...ops, hash: `sha256:${sha256(told.key)}` })
-    expect(keysOf(path)).toEqual([added, { ...ops, sha256: sha256(told.key) }])
+    const times = { createdAt: '2026-03-01T12:00:00Z', expiresAt: '2026-05-30T12:00:00Z' }
+    expect(entry).toEqual({ ...ops, hash: `sha256:${sha256(told.key)}`, ...times })
+    const expiresAt = Date.parse(times.expiresAt)
+    expect(keysOf(path)).toEqual([added, { ...ops, sha256: sha256(told.key), ...made, expiresAt }])
 
-    const list = `keys list --config ${path}`
-    expect((await run('/nowhere', list)).stdout).toBe(
-      'app  read        live\nops  read,write  live,sandbox\n',
+    expect((await keys(path, 'list')).stdout).toBe(
+      'app  read        live          no end                         never used\n' +
+        'ops  read,write  live,sandbox  ends 2026-05-30T12:00:00.000Z  never used\n',
     )
-    const listed = JSON.parse((await run('/nowhere', `${list} --json`)).stdout)
-    expect(listed).toEqual({ keys: [{ name: 'app', scopes: ['read'], environments: ['live'] }, ops] })
+    const listed = JSON.parse((await keys(path, 'list --json')).stdout)
+    expect(listed).toMatchObject({ keys: [{ name: 'app', scopes: ['read'], environments: ['live'] }, ops] })
+  })
+
+  it('rotate makes another secret, and keeps the old one for as long as was asked', async () => {
+    const path = writeConfig(`{ "log": {"level":  "info"},\n"api": { "keys": [${JSON.stringify(ENTRY)}] } }`)
+    const { stdout } = await keys(path, 'rotate app')
+    const first = keyIn(stdout)
+    expect(stdout).toContain('The old key is valid until 2026-03-02T12:00:00Z.')
+    expect(readFileSync(path, 'utf8')).toContain('{ "log": {"level":  "info"},\n')
+    const rotated = { ...made, name: 'app', scopes: ['read'], environments: ['live'] }
+    const old = { ...rotated, createdAt: null, isReplaced: true }
+    const before = { ...old, sha256: ENTRY.hash.slice(7), expiresAt: NOW + 86_400_000 }
+    expect(keysOf(path)).toEqual([{ ...rotated, sha256: sha256(first) }, before])
+
+    // The one before that ends.
+    const again = JSON.parse((await keys(path, 'rotate app --grace 30d --expires 7d --json', NOW + 1)).stdout)
+    const inAWeek = NOW + 7 * 86_400_000
+    const [next, replaced, ...others] = keysOf(path)
+    expect(again).toMatchObject({ name: 'app', inUse: false, oldIsValidUntil: '2026-03-31T12:00:00Z' })
+    expect(next).toMatchObject({ sha256: sha256(again.key), expiresAt: inAWeek })
+    expect(replaced).toMatchObject({ sha256: sha256(first), isReplaced: true })
+    expect(others).toEqual([])
+
+    // It can't be forgotten that a key is to end, and the old one ends when it would have.
+    expect(await keys(path, 'rotate app')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('--expires'),
+    })
+    await keys(path, 'rotate app --grace 30d --expires never')
+    expect(keysOf(path)).toMatchObject([{ expiresAt: null }, { expiresAt: inAWeek, isReplaced: true }])
+    const { stdout: last } = await keys(path, 'rotate app --grace none')
+    expect(last).toContain('The old key is not valid any more.')
+    expect(keysOf(path)).toEqual([{ ...rotated, sha256: sha256(keyIn(last)) }])
+  })
+
+  it('revoke removes a key, and names those that there are', async () => {
+    const path = writeConfig({
+      api: { keys: [ENTRY, { ...ENTRY, name: 'ops', hash: `sha256:${'2'.repeat(64)}` }] },
+    })
+    expect(await keys(path, 'revoke op')).toEqual({
+      code: 2,
+      stdout: '',
+      stderr: 'error: no key is named "op": there are app, ops\n',
+    })
+    expect((await keys(path, 'revoke app')).stdout).toBe(
+      `Removed "app" from ${path}. A daemon uses this once it starts.\n`,
+    )
+    expect(keysOf(path)).toMatchObject([{ name: 'ops' }])
   })
 
   it('list says how to make one where there is none', async () => {
-    const { stdout } = await run('/nowhere', `keys list --config ${writeConfig({})}`)
+    const { stdout } = await keys(writeConfig({}), 'list')
     expect(stdout).toContain('latchkey keys create')
   })
 
@@ -152,6 +207,7 @@ describe('latchkey keys', () => {
       hash: `sha256:${sha256(keyIn(stdout))}`,
       scopes: ['read'],
       environments: ['live'],
+      createdAt: '2026-03-01T12:00:00Z',
     })
   })
 })

@@ -125,6 +125,9 @@ it.each([
   ['keys create --name app --environment live', '--scope'],
   ['keys create --name app --scope read', '--environment'],
   ['keys create --name app --scope all --environment live', 'Allowed choices are'],
+  ['keys create --name app --scope read --environment live --expires 2020-01-01', 'a time to come'],
+  ['keys rotate app --grace soon', 'a duration such as 24h'],
+  ['keys rotate other', 'there are app'],
 ])('%s is wrong use, which exits 2, says so, and makes nothing', async (line, message) => {
   const folder = configuredFolder()
   const { code, stdout, stderr } = await run(folder, wordsIn(line))

@@ -4,6 +4,7 @@ import { dirname, join, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { createFirstConfig } from '../../src/config/first-start.js'
 import { loadConfig } from '../../src/config/load.js'
+import { UNLIMITED } from '../../src/handlers/api-key.js'
 import { ROOT, temporaryFolder } from '../world.js'
 import { refusal } from './config-file.js'
 
@@ -27,7 +28,9 @@ describe('the config of a first start', () => {
     ])
     const sha256 = createHash('sha256').update(key).digest('hex')
     const scopes = ['read', 'write', 'events', 'metrics', 'admin']
-    expect(config.apiKeys).toEqual([{ name: 'first', sha256, scopes, environments: ['sandbox'] }])
+    expect(config.apiKeys).toEqual([
+      { name: 'first', sha256, scopes, environments: ['sandbox'], ...UNLIMITED },
+    ])
     expect(readFileSync(path, 'utf8')).not.toContain(key)
     expect(modeOf(path)).toBe('600')
     expect(readdirSync(dirname(path))).toEqual(['config.json'])

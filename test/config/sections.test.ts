@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
+import { UNLIMITED } from '../../src/handlers/api-key.js'
 import { temporaryFolder } from '../world.js'
 import {
   BOTS,
@@ -84,14 +85,44 @@ it('what is right beside what is wrong is still compared with all else', () => {
 describe('an API key', () => {
   it('is known by its hash, in lower case', () => {
     const { hash: _, ...rest } = KEY
-    expect(load({ api: { keys: [KEY] } }).config.apiKeys).toEqual([{ ...rest, sha256: '0a'.repeat(32) }])
+    expect(load({ api: { keys: [KEY] } }).config.apiKeys).toEqual([
+      { ...rest, sha256: '0a'.repeat(32), ...UNLIMITED },
+    ])
+  })
+
+  it('has an end and a limit, and the key before it has an end of its own', () => {
+    const { hash: _, ...rest } = KEY
+    const [createdAt, expiresAt] = ['2026-01-01T00:00:00Z', '2026-04-01T00:00:00Z']
+    const previous = { hash: `sha256:${'1'.repeat(64)}`, notAfter: '2026-01-02T00:00:00Z' }
+    const key = { ...KEY, createdAt, expiresAt, rateLimit: { perSecond: 2.5 }, previous }
+    const shared = { ...rest, rateLimit: { perSecond: 2.5, burst: 3 } }
+    expect(load({ api: { keys: [key] } }).config.apiKeys).toEqual([
+      {
+        ...shared,
+        sha256: '0a'.repeat(32),
+        createdAt: Date.parse(createdAt),
+        expiresAt: Date.parse(expiresAt),
+        isReplaced: false,
+      },
+      {
+        ...shared,
+        sha256: '1'.repeat(64),
+        createdAt: null,
+        expiresAt: Date.parse(previous.notAfter),
+        isReplaced: true,
+      },
+    ])
   })
 
   it('is refused with the name or the hash of another, even beside a wrong one', () => {
     const other = { ...KEY, hash: `sha256:${'1'.repeat(64)}` }
-    expect(problems({ api: { keys: [{}, KEY, other, { ...KEY, name: 'second' }] } }).slice(-2)).toEqual([
+    const previous = { hash: KEY.hash, notAfter: '2026-01-02T00:00:00Z' }
+    const third = { ...KEY, name: 'third', hash: `sha256:${'2'.repeat(64)}`, previous }
+    const keys = [{}, KEY, other, { ...KEY, name: 'second' }, third]
+    expect(problems({ api: { keys } }).slice(-3)).toEqual([
       'api.keys[2].name: is also the name of another key',
       'api.keys[3].hash: is also the hash of another key',
+      'api.keys[4].previous.hash: is also the hash of another key',
     ])
   })
 })
@@ -215,8 +246,8 @@ describe('products', () => {
     const live = { environment: 'live' }
     const sandbox = { ...GROUP, environment: 'sandbox' }
     expect(targetsOf({ pro_x: { name: 'Gold', targets: [ROLE, sandbox] }, pro_y: {} })).toEqual([
-      { id: 'pro_x', name: 'Gold', targets: [{ ...ROLE, ...live }, sandbox] },
-      { id: 'pro_y', name: null, targets: [] },
+      { id: 'pro_x', name: 'Gold', features: [], targets: [{ ...ROLE, ...live }, sandbox] },
+      { id: 'pro_y', name: null, features: [], targets: [] },
     ])
     const both = [
       { ...ROLE, ...live },
@@ -224,6 +255,14 @@ describe('products', () => {
     ]
     const shared = targetsOf({ pro_x: pasted, pro_y: { targets: [ROLE, GROUP] } })
     expect(shared.map(({ targets }) => targets)).toEqual([both, both])
+  })
+
+  it('may name features, by ids that can be asked about', () => {
+    const named = (...features: unknown[]) => ({ products: { pro_x: { features } } })
+    expect(load(named('export', 'api')).config.products[0]?.features).toEqual(['export', 'api'])
+    for (const id of ['', 'a\nb', 'x'.repeat(256), 5]) {
+      expect(problems(named('api', id))).toEqual([expect.stringMatching(/^products\.pro_x\.features\[1\]: /)])
+    }
   })
 
   const idsAs = (id: string) => ({

@@ -46,6 +46,7 @@ describe('GET /changes', () => {
         productId: 'pro_1',
         before: { active: false, status: 'none', since: null, until: null },
         after: { active: true, status: 'active', since: new Date(timeOf(0)).toISOString(), until: null },
+        features: [],
         cause: { kind: 'event', eventId: (JSON.parse(paid) as { id: string }).id },
       },
     ])

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { call, NOW, runDaemon, send } from './running-daemon.js'
+import { keyEntry } from '../world.js'
+import { API_KEY, call, NOW, runDaemon, send } from './running-daemon.js'
 import { wireEvent } from './wire-events.js'
 
 const control = {
@@ -7,6 +8,47 @@ const control = {
   reload: async () => ({ changed: [], needsRestart: [], policyDiffers: false }),
   stop: () => {},
 }
+
+describe('GET /keys', () => {
+  it('says when each key was last used, after a restart too, and shows no secret', async () => {
+    const config = {
+      api: {
+        keys: [
+          { ...keyEntry('operator', API_KEY), scopes: ['read', 'admin'], environments: ['live', 'sandbox'] },
+          { ...keyEntry('idle', 'lk_idle'), expiresAt: '2027-01-01T00:00:00Z', rateLimit: { perSecond: 5 } },
+        ],
+      },
+    }
+    const daemon = await runDaemon({ config })
+    const keys = async (one: typeof daemon) => (await call(one, 'GET', '/keys')).json
+    const usedAt = NOW + 60_000
+    daemon.setNow(usedAt)
+    const operator = {
+      name: 'operator',
+      scopes: ['read', 'admin'],
+      environments: ['live', 'sandbox'],
+      createdAt: null,
+      expiresAt: null,
+      rateLimit: null,
+      isReplaced: false,
+      lastUsedAt: new Date(usedAt).toISOString(),
+    }
+    const idle = {
+      ...operator,
+      name: 'idle',
+      scopes: ['read'],
+      environments: ['live'],
+      expiresAt: '2027-01-01T00:00:00.000Z',
+      rateLimit: { perSecond: 5, burst: 5 },
+      lastUsedAt: null,
+    }
+    expect(await keys(daemon)).toEqual({ keys: [operator, idle] })
+
+    // At the restarted one's clock it is earlier: the use that it stored counts.
+    const next = await daemon.restart()
+    expect(await keys(next)).toEqual({ keys: [operator, idle] })
+  })
+})
 
 describe('GET /status', () => {
   it('says what runs, where, and what it is doing', async () => {

@@ -43,6 +43,7 @@ const CASES: readonly Case[] = [
   ['GET /entitlements', 200, undefined, '/entitlements?externalRef=ref_both'],
   ['GET /entitlements/:customerId', 200],
   ['GET /entitlements/:customerId/:productId', 200],
+  ['GET /entitlements/:customerId/features/:feature', 200],
   ['GET /entitlements/:customerId/:productId/explanation', 200],
   ['POST /entitlements/lookup', 200, { email: 'both@example.com' }],
   ['POST /entitlements/check', 200, { checks: [{ externalRef: 'ref_both', productId: 'pro_gold' }] }],
@@ -62,6 +63,7 @@ const CASES: readonly Case[] = [
   ['POST /policy/apply', 403],
   ['GET /doctor', 403],
   ['GET /status', 403],
+  ['GET /keys', 403],
   ['POST /reload', 403],
   ['POST /stop', 403],
   ['GET /exports', 200],
@@ -93,7 +95,15 @@ const CASES: readonly Case[] = [
 /** These are about all environments at once, and take none. */
 const COVERING_ALL = [
   ...['POST /rebuild', 'GET /rebuild/verification', 'GET /policy', 'GET /policy/diff', 'POST /policy/apply'],
-  ...['GET /doctor', 'GET /status', 'POST /reload', 'POST /stop', 'POST /sync/pause', 'POST /sync/resume'],
+  ...[
+    'GET /doctor',
+    'GET /status',
+    'GET /keys',
+    'POST /reload',
+    'POST /stop',
+    'POST /sync/pause',
+    'POST /sync/resume',
+  ],
 ]
 
 function requestOf([route, , body, given]: Case): Request & { readonly method: string } {

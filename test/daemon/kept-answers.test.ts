@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { catalogOf } from '../../src/entitlements/features.js'
 import { access, toJson } from '../../src/handlers/answers.js'
 import { readAccess } from '../../src/store/access.js'
 import { mixedHistory } from '../entitlements/histories.js'
@@ -9,11 +10,14 @@ import { ask, NOW, type RunningDaemon, runDaemon, send } from './running-daemon.
 const CUSTOMERS = ['cus_1', 'cus_2', 'cus_3'] as const
 const MONTH_MS = 30 * 24 * 3_600_000
 
+const PRODUCTS = { pro_a: { features: ['export', 'api'] }, pro_b: { features: ['api'] } }
+const { withFeatures } = catalogOf(Object.entries(PRODUCTS).map(([id, product]) => ({ id, ...product })))
+
 /** What the store says, asked past everything that the daemon keeps; without the cursor, which others move. */
 function storedAnswer(daemon: RunningDaemon, customerId: string, now: number): Promise<object> {
   return daemon.stored(async (db) => {
     const stored = await readAccess(db, () => now, { environment: 'live', customerId, at: null })
-    const { cursor: _, ...answer } = toJson(access, stored)
+    const { cursor: _, ...answer } = toJson(access, withFeatures(stored))
     return answer
   })
 }
@@ -29,7 +33,7 @@ it('is asked again and again what the store says, whatever came meanwhile and ho
   const clocks = fc.infiniteStream(fc.integer({ min: -MONTH_MS, max: 14 * MONTH_MS }))
   await fc.assert(
     fc.asyncProperty(mixedHistory, clocks, async (history, offsets) => {
-      const daemon = await runDaemon()
+      const daemon = await runDaemon({ config: { products: PRODUCTS } })
       for (const event of history.slice(0, 12)) {
         expect((await send(daemon, bodyOf(event))).status).toBe(200)
         const now = NOW + offsets.next().value

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.js'
 import { bytesText, counted, durationText } from '../../src/doctor/finding.js'
-import { checkFiles } from '../../src/doctor/machine.js'
-import { CONFIG, configuredFolder, databaseIn, SECRET } from '../world.js'
+import { checkFiles, checkKeys } from '../../src/doctor/machine.js'
+import { CONFIG, configuredFolder, databaseIn, keyEntry, SECRET } from '../world.js'
 
 const SECOND = 1_000
 const HOUR = 3_600 * SECOND
@@ -32,6 +32,35 @@ it('durations, sizes and counts are told in few words', () => {
     expect(bytesText(bytes)).toBe(text)
   }
   expect([0, 1, 2].map((count) => counted(count, 'check'))).toEqual(['0 checks', '1 check', '2 checks'])
+})
+
+it('the doctor warns of keys that have expired, or soon will', () => {
+  const now = Date.parse('2026-03-01T00:00:00Z')
+  const entry = (name: string, expiresAt?: string, previous?: object) => ({
+    ...keyEntry(name, `lk_${name}`),
+    ...(expiresAt && { expiresAt }),
+    ...(previous && { previous }),
+  })
+  const check = (...keys: readonly object[]) => {
+    const path = join(configuredFolder({ ...CONFIG, api: { keys } }), 'config.json')
+    return checkKeys(loadConfig({ path, env: {} }).config, now)
+  }
+  const rotated = { hash: `sha256:${'1'.repeat(64)}`, notAfter: '2026-02-01T00:00:00Z' }
+  const fine = [entry('app'), entry('far', '2026-03-08T00:00:01Z'), entry('rotated', undefined, rotated)]
+  expect(check(...fine)).toMatchObject([{ level: 'ok', what: 'keys' }])
+  expect(
+    check(...fine, entry('near', '2026-03-08T00:00:00Z'), entry('gone', '2026-03-01T00:00:00Z')),
+  ).toEqual(
+    [
+      ['near', 'expires at 2026-03-08T00:00:00.000Z'],
+      ['gone', 'expired at 2026-03-01T00:00:00.000Z'],
+    ].map(([name, when]) => ({
+      level: 'warn',
+      what: 'keys',
+      detail: `"${name}" ${when}`,
+      todo: `latchkey keys rotate "${name}" --expires 90d`,
+    })),
+  )
 })
 
 describe('the doctor, of files', () => {

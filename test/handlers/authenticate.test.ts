@@ -1,6 +1,6 @@
 import request from 'supertest'
 import { describe, expect, it } from 'vitest'
-import { apiKey, bearer, FREE_PORT, openFront } from './daemon-front.js'
+import { apiKey, bearer, FREE_PORT, NOW, openFront } from './daemon-front.js'
 import { exchange } from './raw-connection.js'
 
 it.each([
@@ -82,6 +82,58 @@ describe('an address that sends wrong keys', () => {
     expect(text).toContain('latchkey_api_keys_refused_total{key="wrong"} 35')
     expect(text).toContain('latchkey_api_keys_refused_total{key="missing"} 1')
     expect((await request(url).post('/webhooks/v3').send('{}')).status).toBe(401)
+  })
+})
+
+describe('a key that ends', () => {
+  it('is refused from that instant on, with what to do, and not a moment sooner', async () => {
+    let now = NOW
+    const { url, logged } = await openFront({
+      apiKeys: () => [apiKey('app', { expiresAt: NOW + 1000 })],
+      clock: () => now,
+    })
+    const asked = () => request(url).get('/entitlements/cus_gold').set(bearer('app'))
+    now = NOW + 999
+    expect((await asked()).status).toBe(200)
+    now = NOW + 1000
+    const refused = await asked()
+    expect([refused.status, refused.headers['www-authenticate'], refused.body]).toMatchObject([
+      401,
+      'Bearer',
+      { code: 'key_expired', detail: expect.stringContaining('latchkey keys rotate') },
+    ])
+    expect(logged).toMatchObject([{ msg: 'API key refused', hint: expect.stringContaining('expired') }])
+  })
+})
+
+describe('a key with a limit', () => {
+  it('may send its burst at once, and then so many a second, whatever other keys send', async () => {
+    let now = NOW
+    const rateLimit = { perSecond: 0.5, burst: 3 }
+    const { url } = await openFront({
+      apiKeys: () => [
+        apiKey('app', { rateLimit }),
+        { ...apiKey('old', { rateLimit, isReplaced: true }), name: 'app' },
+        apiKey('other'),
+      ],
+      clock: () => now,
+    })
+    const asked = (key: string) => request(url).get('/entitlements/cus_gold').set(bearer(key))
+    const statuses = async (...keys: string[]) => {
+      const found: number[] = []
+      for (const key of keys) found.push((await asked(key)).status)
+      return found
+    }
+    // Before and after a rotation it is one key.
+    expect(await statuses('app', 'old', 'app', 'app', 'old', 'other')).toEqual([200, 200, 200, 429, 429, 200])
+    const limited = await asked('app')
+    expect([limited.headers['retry-after'], limited.body.code]).toEqual(['2', 'rate_limited'])
+    now += 1999
+    expect(await statuses('app')).toEqual([429])
+    now += 1
+    expect(await statuses('app', 'app')).toEqual([200, 429])
+    now += 3_600_000
+    expect(await statuses('app', 'app', 'app', 'app')).toEqual([200, 200, 200, 429])
   })
 })
 

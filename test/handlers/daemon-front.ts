@@ -2,9 +2,10 @@ import { createHash } from 'node:crypto'
 import { pino } from 'pino'
 import { onTestFinished } from 'vitest'
 import { answerFor, entitlementFor } from '../../src/entitlements/entitlement.js'
+import { catalogOf } from '../../src/entitlements/features.js'
 import type { AccessAnswer, Entitlement } from '../../src/entitlements/model.js'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
-import type { ApiKey } from '../../src/handlers/api-key.js'
+import { API_SCOPES, type ApiKey, UNLIMITED } from '../../src/handlers/api-key.js'
 import { bytesBeingRead } from '../../src/handlers/body.js'
 import { createKeptAnswers } from '../../src/handlers/kept-answers.js'
 import { type ListenersDeps, startListeners } from '../../src/handlers/listeners.js'
@@ -14,7 +15,7 @@ import type { Delivery } from '../../src/ingest/delivery.js'
 import { createMetrics } from '../../src/operations/metrics.js'
 import type { Endpoint } from '../../src/provider/endpoint.js'
 import { signBody } from '../../src/provider/signature.js'
-import type { Job } from '../../src/recompute/jobs.js'
+import type { Job, Replay } from '../../src/recompute/jobs.js'
 import type { AccessQuery } from '../../src/store/access.js'
 
 export const FREE_PORT = { host: '127.0.0.1', port: 0 }
@@ -71,7 +72,7 @@ export const GOLD: Entitlement = {
 /** A key named after its text, which is the whole secret of a test. */
 export function apiKey(text: string, rights: Partial<ApiKey> = {}): ApiKey {
   const sha256 = createHash('sha256').update(text).digest('hex')
-  return { name: text, sha256, scopes: ['read'], environments: ['live'], ...rights }
+  return { name: text, sha256, scopes: ['read'], environments: ['live'], ...UNLIMITED, ...rights }
 }
 
 export function bearer(text: string): Record<string, string> {
@@ -107,6 +108,11 @@ export function customerQuestions(overrides: Partial<RouteDeps['customers']> = {
   return {
     readAccesses: async ({ environment, customerIds, at }) =>
       customerIds.map((customerId) => answerTo({ environment, customerId, at })),
+    readGrants: async ({ environment, customerIds }) =>
+      new Map(
+        customerIds.map((id) => [id, answerTo({ environment, customerId: id, at: null }).entitlements]),
+      ),
+    knownProducts: async () => new Set(),
     findByReference: async () => [],
     findByReferences: async () => new Map(),
     findByDetail: async () => [],
@@ -185,9 +191,11 @@ export function frontDeps({ deliveries, questions, logged }: Seen): ListenersDep
     endpointNamed: (name) => (name === LIVE.name ? LIVE : undefined),
     endpointNames: () => [LIVE.name, 'manual'],
     keptAnswers: createKeptAnswers(),
+    catalog: () => catalogOf([]),
     answerFor,
     environments: () => ['live', 'sandbox'],
     apiKeys: () => [apiKey('other'), apiKey('app')],
+    keyUsed: () => {},
     ingest: async (delivery) => {
       deliveries.push(delivery)
       return { id: 'evt_1', disposition: 'applied' }
@@ -262,6 +270,7 @@ export function frontDeps({ deliveries, questions, logged }: Seen): ListenersDep
       }),
       reload: async () => ({ changed: [], needsRestart: [], policyDiffers: false }),
       stop: () => {},
+      keys: async () => [],
     },
     clock: () => NOW,
     metrics: createMetrics(bytesBeingRead),
@@ -276,4 +285,106 @@ export async function openFront(overrides: Partial<ListenersDeps> = {}): Promise
   onTestFinished(listeners.stop)
   const { url, webhooksUrl, metricsUrl, stop } = listeners
   return { url, webhooksUrl, metricsUrl, stop, ...seen }
+}
+
+const REPLAY: Replay = {
+  id: 'rep_1',
+  kind: 'replay',
+  number: 1,
+  plan: {
+    mode: 'apply',
+    scope: {
+      environment: 'live',
+      type: null,
+      disposition: null,
+      customerId: null,
+      endpoint: null,
+      from: NOW,
+      to: null,
+    },
+    endpoints: { live: 'live' },
+    policy: null,
+  },
+  startedAt: NOW,
+  progress: { reached: 0, total: 1, perSecond: null, remainingSeconds: null },
+  outcome: { state: 'running' },
+}
+
+/** A front that has something to tell about everything, for a key that may do everything. */
+export async function openWhole() {
+  const { url } = await openFront({
+    apiKeys: () => [
+      apiKey('root', { scopes: API_SCOPES, environments: ['live', 'sandbox'] }),
+      apiKey('scraper', { scopes: ['metrics'] }),
+    ],
+    customers: customerQuestions({
+      readCustomer: async ({ environment, customerId }) => ({
+        customerId,
+        environment,
+        facts: { email: { value: 'a@example.com', at: NOW, by: 'evt_1' } },
+        metadata: { plan: { value: 'x', at: NOW, by: 'evt_1' } },
+        references: [{ name: 'externalRef', value: 'u1' }],
+        blocks: [{ productId: null, from: NOW, until: null }],
+        deletedAt: null,
+        erasedAt: null,
+        sources: [],
+      }),
+      readProductCustomers: async () => [{ customerId: 'cus_1', entitlement: GOLD }],
+    }),
+    replays: {
+      startReplay: async () => REPLAY,
+      replays: async () => [REPLAY],
+      findReplay: async () => REPLAY,
+      stopReplay: async () => REPLAY,
+    },
+    sync: { ...SYNC_OFF, targets: async () => ['discord:1:2'] },
+    messenger: () => ({
+      linkToken: async () => ({ token: 'made', url: 'https://t.me/bot?start=made', expiresAt: NOW }),
+      invite: async () => [],
+    }),
+    storedEvents: {
+      ...NO_STORED_EVENTS,
+      readEventBody: async () => ({ sha256: 'ab'.repeat(32), bytes: Buffer.from('{"a":1}'), removed: null }),
+    },
+  })
+  return async (method: string, path: string, headers: Record<string, string> = {}, body?: string) =>
+    fetch(`${url}${path}`, {
+      method,
+      headers: { ...bearer('root'), ...headers },
+      ...(body === undefined ? {} : { body: Buffer.from(body) }),
+    })
+}
+
+/** Ids that it knows. */
+const IDS: Readonly<Record<string, string>> = {
+  ':endpoint': 'v3',
+  ':customerId': 'cus_1',
+  ':productId': 'pro_1',
+  ':feature': 'export',
+  ':eventId': 'evt_1',
+  ':replayId': 'rep_1',
+}
+export const withIds = (path: string) => path.replaceAll(/:\w+/g, (name) => IDS[name] ?? '')
+
+/** A body that each route takes, by operation. */
+export const BODIES: Readonly<Record<string, string>> = {
+  lookUpEntitlements: '{"email":"a@example.com"}',
+  checkEntitlements: '{"checks":[{"customerId":"cus_1","productId":"pro_1"}]}',
+  grantProduct: '{"productId":"pro_1","reason":"why"}',
+  revokeGrant: '{"reason":null}',
+  blockCustomer: '{"reason":"why"}',
+  unblockCustomer: '{}',
+  blockProduct: '{"reason":" why "}',
+  unblockProduct: '{"reason":"why"}',
+  linkAccounts: '{"messengerId":"7","communityId":null}',
+  eraseCustomer: '{"reason":"why"}',
+  createLinkToken: '{}',
+  createInvites: '{"groupId":null}',
+  importEvents: '{"one":"line"}',
+  startPolicyDiff: '{"named":3}',
+  startVerification: '{}',
+  startReplay: '{"filter":{"from":"2026-01-31T12:00:00+01:00"},"dryRun":true}',
+  runSync: '{"sweep":true}',
+  pauseSync: '{}',
+  resumeSync: '{}',
 }

@@ -40,6 +40,7 @@ describe('GET /entitlements/:customerId', () => {
       validUntil: '2026-03-01T12:01:00.000Z',
       cursor: 'c_7',
       entitlements: [GOLD_ON_THE_WIRE],
+      features: [],
     })
   })
 })

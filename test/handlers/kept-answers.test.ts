@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest'
-import type { AccessAnswer } from '../../src/entitlements/model.js'
+import type { FeaturedAnswer } from '../../src/entitlements/features.js'
 import { createKeptAnswers } from '../../src/handlers/kept-answers.js'
 
 const NOON = Date.parse('2026-03-01T12:00:00.000Z')
 
-function answer(customerId: string, told: Partial<AccessAnswer> = {}): AccessAnswer {
-  const unknown = { validUntil: null, cursor: '7', blocked: false, entitlements: [] } as const
+function answer(customerId: string, told: Partial<FeaturedAnswer> = {}): FeaturedAnswer {
+  const unknown = { validUntil: null, cursor: '7', blocked: false, entitlements: [], features: [] } as const
   return { customerId, environment: 'live', asOf: NOON, ...unknown, ...told }
 }
 

@@ -10,13 +10,13 @@ import { openPostgresStore } from '../../src/store/postgres/store.js'
 import { loadJobRecord, NOTHING_READ, saveJob, saveJobRecord } from '../../src/store/recompute.js'
 import { ENVIRONMENTS } from '../../src/store/schema.js'
 import { savePolicy } from '../../src/store/settings.js'
-import { ask, call, NOW, type RunningDaemon, runDaemon, send } from '../daemon/running-daemon.js'
+import { API_KEY, ask, call, NOW, type RunningDaemon, runDaemon, send } from '../daemon/running-daemon.js'
 import { storedEvents } from '../daemon/stored.js'
 import { PRODUCT, wireEvent } from '../daemon/wire-events.js'
 import { accountId, BOT_TOKEN, GOLD_ROLE_ID, GUILD_ID } from '../platforms/discord-ids.js'
 import { startDiscord } from '../platforms/discord-server.js'
 import { eventually } from '../setup/eventually.js'
-import { openStoreAt, postgresAt } from '../world.js'
+import { keyEntry, openStoreAt, postgresAt } from '../world.js'
 
 /** Two daemons on one database. */
 async function two(config: Record<string, unknown> = {}): Promise<readonly [RunningDaemon, RunningDaemon]> {
@@ -64,6 +64,22 @@ describe('two instances on one database', () => {
       await send(one, paid(1, type))
       expect(await isActive(other)).toBe(type === 'payment.authorized')
     }
+  })
+
+  it('show when a key was last used at the other, once that is stored', async () => {
+    const app = keyEntry('app', 'lk_app')
+    const operator = {
+      ...keyEntry('operator', API_KEY),
+      scopes: ['admin'],
+      environments: ['live', 'sandbox'],
+    }
+    const [one, other] = await two({ api: { keys: [app, operator] } })
+    const headers = { Authorization: 'Bearer lk_app' }
+    expect((await fetch(`${one.url}/entitlements/cus_1`, { headers })).status).toBe(200)
+    await one.stop()
+    expect((await call(other, 'GET', '/keys')).json).toMatchObject({
+      keys: [{ name: 'app', lastUsedAt: new Date(NOW).toISOString() }, { name: 'operator' }],
+    })
   })
 
   it('erase at one what comes later to the other', async () => {
@@ -217,14 +233,6 @@ describe('two instances on one database', () => {
   })
 })
 
-/** What an instance has, without a daemon. */
-async function storeAt(file: string, lease = 'recompute') {
-  const store = await openPostgresStore(await postgresAt(file), DOCUMENTED_POLICY, (db) => ({
-    close: () => db.destroy(),
-  }))
-  return { ...store, lease: store.lease(lease) }
-}
-
 it('of the daemons that start at once on an empty database, one makes the tables; an older one starts no more', async () => {
   const { url } = await postgresAt('empty')
   const start = () => runDaemon({ config: { database: { url } } })
@@ -239,6 +247,14 @@ it('of the daemons that start at once on an empty database, one makes the tables
   await expect(start()).rejects.toMatchObject({ code: 'schema_too_new' })
   expect(await dispositionsOf([await send(daemons[0] as RunningDaemon, paid(4))])).toEqual(['applied'])
 })
+
+/** What an instance has, without a daemon. */
+async function storeAt(file: string, lease = 'recompute') {
+  const store = await openPostgresStore(await postgresAt(file), DOCUMENTED_POLICY, (db) => ({
+    close: () => db.destroy(),
+  }))
+  return { ...store, lease: store.lease(lease) }
+}
 
 describe('a lease', () => {
   it('is held by one, and keeps a holder who was stopped for a while from writing', async () => {

@@ -38,7 +38,10 @@ const BESIDE_A_DAEMON: readonly Ran[] = [
   ['erase cus_2 --yes', { customerId: 'cus_2', finishedAt: expect.any(String) }],
   ['erase cus_2', { error: { code: 'usage' } }, 2],
   ['keys create --name second --scope read --environment live', { key: expect.stringMatching(/^lk_/) }],
-  ['keys list', { keys: [{ name: 'operator' }, { name: 'second' }] }],
+  // This daemon can't read its config again.
+  ['keys list', { keys: [{ name: 'operator' }] }],
+  ['keys rotate second --expires 90d', { inUse: false, oldIsValidUntil: expect.any(String) }],
+  ['keys revoke second', { inUse: false }],
   ['config check', { ok: true }],
   ['config check --config missing.json', { error: { code: 'config_missing' } }, 2],
   ['status', { ready: true }],

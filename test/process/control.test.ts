@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { fromEnv } from '../config/config-file.js'
 import {
+  ask,
   built,
   CONFIG,
   configuredFolder,
@@ -70,6 +71,31 @@ describe('beside a daemon', () => {
     )
     rewriteConfig(folder, { ...CONFIG, policy: { failedRenewal: 'revoke' } })
     expect((await run(folder, ['reload'])).stdout).toContain('policy is not in force')
+  })
+
+  it('latchkey keys create, rotate and revoke change what it accepts, at once', async () => {
+    const folder = configuredFolder()
+    const daemon = await serve(folder)
+    const said = async (words: string) => {
+      const { stdout } = await run(folder, `keys ${words}`)
+      return { stdout, key: /lk_[\w-]{43}/.exec(stdout)?.[0] ?? '' }
+    }
+    const status = async (key: string) => (await ask(daemon, '/entitlements/cus_1', key)).status
+    const { key: first, stdout } = await said('create --name app2 --scope read --environment live')
+    expect(stdout).toContain('The running daemon uses this now.')
+    expect(await status(first)).toBe(200)
+    const { key: second } = await said('rotate app2')
+    expect([await status(first), await status(second)]).toEqual([200, 200])
+    expect((await said('list')).stdout).toMatch(
+      /^app2 +read .* used .*\napp2 \(old\) +read .* ends .* used /m,
+    )
+    await said('revoke app2')
+    expect([await status(first), await status(second)]).toEqual([401, 401])
+
+    rewriteConfig(folder, { ...CONFIG, odd: 1 })
+    expect((await said('create --name app3 --scope read --environment live')).stdout).toMatch(
+      /^Added to .* Not in use yet: .* Run `latchkey reload` once that is right\.$/m,
+    )
   })
 
   it('latchkey reload names every problem of a file, and what runs is kept', async () => {

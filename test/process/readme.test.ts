@@ -219,6 +219,8 @@ describe('the examples of the README and of docs/', { timeout: TIMEOUT_MS }, () 
     await follow(reader, 'README.md')
     addKeys(reader.folder, [READERS_ENTRY])
     await follow(reader, 'docs/config.md')
+    // The page reloads the config before its first question.
+    changeConfig(reader.folder, { products: { pro_1: { features: ['export'] } } })
     await follow(reader, 'docs/api.md')
     await follow(reader, 'docs/policy.md', true)
     await follow(reader, 'docs/operating.md')

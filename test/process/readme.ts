@@ -60,11 +60,11 @@ export const NOT_RUN: Readonly<Record<string, string>> = {
   'npm ci --omit=dev': 'test/process/install.test.ts runs it',
   'npm explore better-sqlite3 -- npx node-gyp rebuild --release --force_build=1':
     'it compiles SQLite for a minute, with a compiler that a machine need not have',
+  "latchkey migrate --to '${env:DATABASE_URL}'":
+    'it needs a PostgreSQL server; test/postgres/move.test.ts moves a store',
   'createuser --pwprompt latchkey': 'it asks for a password, on the machine of a server',
   'echo "POSTGRES_PASSWORD=$(openssl rand -hex 24)" >> deploy/.env':
     'it starts containers, for which a machine need not have an engine',
-  "latchkey migrate --to '${env:DATABASE_URL}'":
-    'it needs a PostgreSQL server; test/postgres/move.test.ts moves a store',
   '[Unit]': 'systemd, which a test must not install units into',
   'payments service          your app, operators, commands': 'a drawing',
 }
@@ -98,6 +98,7 @@ const CHECKED_OUT = [
   'src',
   'migrations',
   'config.schema.json',
+  'openapi.json',
 ]
 
 /** A checkout after `npm ci`: with its dependencies, and built. */

@@ -1,18 +1,18 @@
-/* Sees that every answer which a test gets from the daemon in its process is one that the route declares. */
+/* Sees that every answer which a test gets from the daemon in its process is one that openapi.json describes. */
 
+import { readFileSync } from 'node:fs'
 import { OutgoingMessage, ServerResponse } from 'node:http'
-import { isDeepStrictEqual } from 'node:util'
+import { join } from 'node:path'
+import { Ajv2020 } from 'ajv/dist/2020.js'
 import { afterEach, expect } from 'vitest'
-import { z } from 'zod'
-import { patternOf } from '../../src/handlers/mount.js'
-import { errorsOf, methodsOf } from '../../src/handlers/route.js'
-import { ROUTES } from '../../src/handlers/routes.js'
+import type { ApiDocument, JsonSchema, Response } from '../../src/handlers/openapi/model.js'
 
 /** Test files share a process: what is wrong is kept for the test that made it so, and nothing is wrapped twice. */
 const shared = globalThis as { wrongAnswers?: string[] }
 
 if (shared.wrongAnswers === undefined) {
   shared.wrongAnswers = []
+  const wrongIn = createCheck()
   const sent = new WeakMap<OutgoingMessage, Buffer[]>()
   const collect = (res: OutgoingMessage, chunk: unknown): Buffer[] => {
     const chunks = sent.get(res) ?? []
@@ -38,31 +38,60 @@ afterEach(() => {
   expect(shared.wrongAnswers?.splice(0)).toEqual([])
 })
 
-/** Null: nothing, or it is not of a route of the daemon. */
-function wrongIn(res: ServerResponse, text: string): string | null {
-  const { method = '', url = '' } = res.req
-  const [path = ''] = url.replace(/^http:\/\/[^/]*/, '').split('?')
-  const route = ROUTES.find((one) => methodsOf(one).includes(method) && patternOf(one.path).test(path))
-  // All of ours have this header, and what stands for a platform or a receiver in tests has not.
-  if (route === undefined || res.getHeader('x-content-type-options') !== 'nosniff') return null
-  const { statusCode: status } = res
-  if (status === 304) return route.tagged || typeof route.answer === 'string' ? null : 'it cannot be kept'
-  // A listener may serve some routes only, and what is a bug of a test's own is none of the route's.
-  if (status >= 400) return wrongProblem(text, [...errorsOf(route), 'route_not_found', 'internal_error'])
-  const declared = [route.status ?? 200, ...(route.acceptedAt === undefined ? [] : [202])]
-  if (!declared.includes(status)) return `${status} is none of ${declared.join(', ')}`
-  return typeof route.answer === 'string' ? null : wrongJson(text, route.answer)
+/** Returns what is wrong with an answer; null: nothing, or it is not of a route of the daemon. */
+function createCheck(): (res: ServerResponse, text: string) => string | null {
+  const file = readFileSync(join(import.meta.dirname, '..', '..', 'openapi.json'), 'utf8')
+  const document = JSON.parse(file, (_, value: JsonSchema | null) => {
+    // Clients accept further fields; the daemon sends none. The code of a problem is described apart from the rest.
+    const names = Object.keys(value?.properties ?? {})
+    return names.length === 0 || names.join() === 'code' ? value : { additionalProperties: false, ...value }
+  }) as ApiDocument
+  const ajv = new Ajv2020({ strict: false, allErrors: true })
+  // The form that all instants in answers have.
+  ajv.addFormat(
+    'date-time',
+    (text) => !Number.isNaN(Date.parse(text)) && new Date(text).toISOString() === text,
+  )
+  ajv.addSchema(document, 'api')
+  const paths = Object.entries(document.paths).map(([path, methods]) => ({
+    pattern: new RegExp(`^${path.replaceAll(/\{\w+\}/g, '[^/]+')}$`),
+    methods,
+    pointer: `api#/paths/${path.replaceAll('/', '~1')}`,
+  }))
+
+  return (res, text) => {
+    // All of ours have this header, and what stands for a platform or a receiver in tests has not.
+    if (!/^x-content-type-options: nosniff/im.test(headOf(res))) return null
+    const [target = ''] = (res.req.url ?? '').replace(/^http:\/\/[^/]*/, '').split('?')
+    const method = res.req.method?.toLowerCase().replace('head', 'get') ?? ''
+    const found = paths.find(({ pattern, methods }) => pattern.test(target) && methods[method] !== undefined)
+    const operation = found?.methods[method]
+    if (found === undefined || operation === undefined) return null
+    const { statusCode: status } = res
+    // A listener may serve some routes only, and some routes take no HEAD.
+    if (status === 404 || status === 405) {
+      const { code } = JSON.parse(text) as { readonly code: string }
+      if (code === 'route_not_found' || code === 'method_not_allowed') return null
+    }
+    const described = operation.responses[status]
+    if (described === undefined) return `${status} is not described`
+    const ref = '$ref' in described ? described.$ref : null
+    const response =
+      ref === null ? (described as Response) : document.components.responses[ref.split('/').at(-1) ?? '']
+    const missing = Object.keys(response?.headers ?? {}).filter(
+      (name) => !new RegExp(`^${name}: `, 'im').test(headOf(res)),
+    )
+    if (missing.length > 0) return `${status} without ${missing.join(', ')}`
+    const [type] = Object.keys(response?.content ?? {})
+    if (type === undefined || !type.endsWith('json')) return null
+    const json: unknown = JSON.parse(text)
+    const place = ref === null ? `${found.pointer}/${method}/responses/${status}` : `api${ref}`
+    const validate = ajv.getSchema(`${place}/content/${type.replaceAll('/', '~1')}/schema`)
+    return validate?.(json) ? null : `${ajv.errorsText(validate?.errors)} in ${text}`
+  }
 }
 
-function wrongProblem(text: string, codes: readonly string[]): string | null {
-  const { code } = JSON.parse(text) as { readonly code: string }
-  return codes.includes(code) ? null : `${code} is none of ${codes.join(', ')}`
-}
-
-function wrongJson(text: string, schema: z.ZodType): string | null {
-  const json: unknown = JSON.parse(text)
-  const parsed = schema.safeParse(json)
-  if (!parsed.success) return `${z.prettifyError(parsed.error)} in ${text}`
-  // A field that the schema does not name would be left out, and an instant in another form written in its own.
-  return isDeepStrictEqual(z.encode(schema, parsed.data), json) ? null : `more than is declared, in ${text}`
+/** The status line and headers as sent. */
+function headOf(res: ServerResponse): string {
+  return (res as ServerResponse & { readonly _header: string | null })._header ?? ''
 }

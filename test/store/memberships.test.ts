@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { type CustomerFacts, saveCustomers } from '../../src/store/customers.js'
+import type { CustomerFacts } from '../../src/provider/facts.js'
+import { saveCustomers } from '../../src/store/customers.js'
 import {
   type Failed,
   type Happening,

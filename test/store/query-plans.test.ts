@@ -17,7 +17,7 @@ import {
   loadReferences,
   saveCustomers,
 } from '../../src/store/customers.js'
-import { deleteEntitlements, loadDue, loadEntitlements } from '../../src/store/entitlements.js'
+import { deleteEntitlements, knownProducts, loadDue, loadEntitlements } from '../../src/store/entitlements.js'
 import { forgetPerson, loadErasure, loadSeqsOfPerson, loadStoredBodies } from '../../src/store/erasures.js'
 import {
   compareBodies,
@@ -130,6 +130,7 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
       (db) => readAccesses(db, () => 0, { environment: 'live', customerIds: BOTH, at: null }),
     ],
     ['entitlements of customers', (db) => loadEntitlements(db, 'live', BOTH)],
+    ['whether products are known', (db) => knownProducts(db, 'live', ['pro_1', 'pro_2'])],
     ['deleting entitlements', (db) => deleteEntitlements(db, 'live', RECORDS)],
     ['entitlements that are due', (db) => loadDue(db, NOON, 10)],
     ['customers', (db) => loadCustomers(db, 'live', BOTH)],

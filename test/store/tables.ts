@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely'
-import { compareText } from '../../src/entitlements/order.js'
+import { compareText } from '../../src/provider/order.js'
 import { loadCustomer } from '../../src/store/customers.js'
 import type { Database } from '../../src/store/schema.js'
 import { readHistory } from '../../src/store/sources.js'

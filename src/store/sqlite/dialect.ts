@@ -139,10 +139,10 @@ class SqliteEngine extends SqliteAdapter implements Engine {
   async forEach(db: Kysely<Database>, statement: RowStatement, rows: readonly Row[]): Promise<unknown[]> {
     const text = this.#texts.get(statement) ?? textOf(db, statement, rows)
     this.#texts.set(statement, text)
-    // Outside a transaction the connection may be in the middle of somebody else's.
-    return db.isTransaction
-      ? this.#runEach(text, rows)
-      : db.connection().execute(async () => this.#runEach(text, rows))
+    if (db.isTransaction) return this.#runEach(text, rows)
+    // Alone, the connection may be in the middle of somebody else's transaction, and each row would take the locks.
+    const own = rows.length > 1 ? db.transaction() : db.connection()
+    return own.execute(async () => this.#runEach(text, rows))
   }
 
   #runEach(text: string, rows: readonly Row[]): unknown[] {

@@ -24,8 +24,13 @@ export function messageId({ epoch, change }: Message): string {
   return `msg_${epoch}_${change.cursor}`
 }
 
-/** The text that is signed and sent: the same at every attempt. */
-function messageBody({ epoch, change }: Message): string {
+interface SentMessage extends Message {
+  /** That the product gives now. */
+  readonly features: readonly string[]
+}
+
+/** The text that is signed and sent: the same at every attempt, unless a reload changes the features. */
+function messageBody({ epoch, change, features }: SentMessage): string {
   const { before, after, cause, ...rest } = change
   const at = iso(change.at)
   return JSON.stringify({
@@ -37,6 +42,7 @@ function messageBody({ epoch, change }: Message): string {
       at,
       before: snapshotJson(before),
       after: snapshotJson(after),
+      features,
       cause,
     },
   })
@@ -73,7 +79,7 @@ export interface Answer {
  */
 export async function postMessage(
   { url, secrets }: WebhookAddress,
-  message: Message,
+  message: SentMessage,
   now: number,
   signal: AbortSignal,
 ): Promise<Answer> {

@@ -35,6 +35,8 @@ export interface OutboundStatus {
 export interface OutboundDeps extends Tools {
   /** Called each time, since a reload may change it; null: none is configured. */
   readonly address: () => WebhookAddress | null
+  /** Called each time, too. */
+  readonly featuresOf: (productId: string) => readonly string[]
   readonly isPaused: () => Promise<boolean>
   readonly reach: Reach
 }
@@ -44,7 +46,7 @@ export interface OutboundDeps extends Tools {
  * in the change log is stored: every later change is sent.
  */
 export async function createOutbound(deps: OutboundDeps) {
-  const { db, writeSync, address, isPaused, clock, random, reach, log } = deps
+  const { db, writeSync, address, featuresOf, isPaused, clock, random, reach, log } = deps
   const stopping = new AbortController()
   const settle = inBatches(async (outcomes: readonly MessageOutcome[]) => {
     await writeSync('settleMessages', outcomes)
@@ -98,8 +100,9 @@ export async function createOutbound(deps: OutboundDeps) {
 
   /** Makes one attempt, and resolves once its result is stored. */
   async function send(to: WebhookAddress, message: Message): Promise<void> {
-    const { cursor, environment, customerId } = message.change
-    const answer = await postMessage(to, message, clock(), stopping.signal).catch((error: unknown) => {
+    const { cursor, environment, customerId, productId } = message.change
+    const sent = { ...message, features: featuresOf(productId) }
+    const answer = await postMessage(to, sent, clock(), stopping.signal).catch((error: unknown) => {
       // Aborted: the result is unknown, and the message stays due.
       if (stopping.signal.aborted) return null
       throw error

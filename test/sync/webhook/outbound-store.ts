@@ -68,6 +68,7 @@ export async function outboundStore(): Promise<OutboundStore> {
         db,
         writeSync,
         address: () => ({ url, secrets, environments }),
+        featuresOf: (productId) => [`feature of ${productId}`],
         isPaused: async () => isPaused,
         clock: Date.now,
         random: () => 1,

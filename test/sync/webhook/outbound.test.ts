@@ -52,6 +52,7 @@ describe('the outbound webhook', () => {
           since: '2026-03-01T11:59:58.000Z',
           until: '2026-03-01T12:01:00.000Z',
         },
+        features: ['feature of pro_1'],
         cause: { kind: 'event', eventId: 'evt_1' },
       },
     })
@@ -263,7 +264,8 @@ describe('the outbound webhook', () => {
     const receiver = await startReceiver()
     receiver.answerWith(() => {})
     const address = { url: receiver.url, secrets: [SECRET], environments: ['live' as const] }
-    const message = { epoch: 'e', change: { ...CHANGE, cursor: 1 }, attempts: 0, firstAttemptAt: null }
+    const change = { ...CHANGE, cursor: 1 }
+    const message = { epoch: 'e', change, features: [], attempts: 0, firstAttemptAt: null }
     const answer = postMessage(address, message, NOON, new AbortController().signal)
     vi.advanceTimersByTime(15_000)
     expect(await answer).toEqual({ status: null, reason: 'no answer within 15 s', closedUntil: null })

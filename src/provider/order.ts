@@ -1,6 +1,6 @@
 /* The two sort orders: time, and text. */
 
-import type { NormalizedEvent } from '../provider/event.js'
+import type { NormalizedEvent } from './event.js'
 
 type Dated = Pick<NormalizedEvent, 'createdAt' | 'id'>
 

@@ -1,0 +1,73 @@
+/* Features: what an app gates on. A customer has one by any product that gives it; the config says which ones do. */
+
+import { compareText } from '../provider/order.js'
+import { latestUntil, partOf } from './entitlement.js'
+import type { AccessAnswer, Entitlement } from './model.js'
+
+/** Whether a customer has a feature. */
+export interface FeatureAccess {
+  readonly id: string
+  /** Any product that gives it is active. */
+  readonly active: boolean
+  /** While active, the end of the longest-lasting product; later, of the one that ended last; null: none is known. */
+  readonly until: number | null
+  /** The active products that give it; if there are none, all that would. In order of id. */
+  readonly productIds: readonly string[]
+}
+
+/** An answer with each feature that any product in it gives, active or not. */
+export interface FeaturedAnswer extends AccessAnswer {
+  readonly features: readonly FeatureAccess[]
+}
+
+/** Access to one product. */
+export type ProductAccess = Pick<Entitlement, 'productId' | 'active' | 'until'>
+
+const productIdOf = ({ productId }: ProductAccess): string => productId
+
+export type Catalog = ReturnType<typeof catalogOf>
+
+/** All products of the config, and the features that each one gives. */
+export function catalogOf(
+  products: readonly { readonly id: string; readonly features: readonly string[] }[],
+) {
+  const byProduct = new Map(
+    products.map(({ id, features }) => [id, [...new Set(features)].sort(compareText)]),
+  )
+  const byFeature = new Map<string, readonly string[]>()
+  for (const [id, features] of [...byProduct].sort(([a], [b]) => compareText(a, b))) {
+    for (const feature of features) byFeature.set(feature, [...(byFeature.get(feature) ?? []), id])
+  }
+  const featuresOf = (productId: string): readonly string[] => byProduct.get(productId) ?? []
+  const productsOf = (feature: string): readonly string[] => byFeature.get(feature) ?? []
+
+  function accessTo(id: string, entitlements: readonly ProductAccess[]): FeatureAccess {
+    const own = entitlements.filter(({ productId }) => featuresOf(productId).includes(id))
+    const active = own.filter((one) => one.active)
+    const isActive = active.length > 0
+    const until = latestUntil(isActive ? active : own.filter((one) => one.until !== null))
+    return { id, active: isActive, until, productIds: isActive ? active.map(productIdOf) : productsOf(id) }
+  }
+
+  /** Each feature that any of these products gives, in order of id. */
+  function accessBy(entitlements: readonly ProductAccess[]): readonly FeatureAccess[] {
+    const ids = new Set(entitlements.flatMap(({ productId }) => featuresOf(productId)))
+    return [...ids].sort(compareText).map((id) => accessTo(id, entitlements))
+  }
+
+  return {
+    hasProduct: (id: string) => byProduct.has(id),
+    featuresOf,
+    productsOf,
+    accessBy,
+    withFeatures: (answer: AccessAnswer): FeaturedAnswer => ({
+      ...answer,
+      features: accessBy(answer.entitlements),
+    }),
+    /** The answer for one feature alone. */
+    featureIn(answer: AccessAnswer, id: string) {
+      const own = answer.entitlements.filter(({ productId }) => featuresOf(productId).includes(id))
+      return { ...partOf(answer, own), ...accessTo(id, own) }
+    },
+  }
+}
