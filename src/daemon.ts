@@ -266,7 +266,6 @@ export async function startDaemon(
       bytes: await store.bytes(),
       gaps: await readGaps(store.reader, clock()),
       sync: syncSummary(await following.questions.status()),
-      job: await recomputing.current(),
     })
     const status: ControlDeps['control']['status'] = async () => {
       const stored = await nullIfAway(storedStatus())
