@@ -269,7 +269,7 @@ export async function startDaemon(
     })
     const status: ControlDeps['control']['status'] = async () => {
       const stored = await nullIfAway(storedStatus())
-      const job = stored?.job ?? null
+      const job = await nullIfAway(recomputing.current())
       return {
         version: control.version,
         pid: process.pid,
