@@ -266,10 +266,11 @@ export async function startDaemon(
       bytes: await store.bytes(),
       gaps: await readGaps(store.reader, clock()),
       sync: syncSummary(await following.questions.status()),
+      job: await recomputing.current(),
     })
     const status: ControlDeps['control']['status'] = async () => {
       const stored = await nullIfAway(storedStatus())
-      const job = await nullIfAway(recomputing.current())
+      const job = stored?.job ?? null
       return {
         version: control.version,
         pid: process.pid,
@@ -357,7 +358,7 @@ export async function startDaemon(
             finding: daemonFinding(startedAt, configNote),
             facts: await readRefusals(metrics.registry),
             isServed: true,
-            isRebuilding: (await recomputing.last('rebuild'))?.outcome.state === 'running',
+            isRebuilding: (await nullIfAway(recomputing.last('rebuild')))?.outcome.state === 'running',
           },
           sync: await nullIfAway(following.questions.status().then(syncStateJson)),
         }),

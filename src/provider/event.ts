@@ -163,20 +163,21 @@ export function parseManualEvent(body: Uint8Array): ManualEvent | null {
 }
 
 /** Why authentic bytes can't be used. They are kept, and a later version of the program may read them. */
-export const QUARANTINE_REASONS = [
-  'not_utf8',
-  'not_json',
-  'not_an_object',
-  'nested_too_deep',
-  'duplicate_keys',
-  'id_invalid',
-  'created_at_invalid',
-  'created_at_in_future',
-  'livemode_mismatch',
-  'reference_id_invalid',
-  'normalizer_failed',
-] as const
-export type QuarantineReason = (typeof QUARANTINE_REASONS)[number]
+export const QUARANTINE_TEXT = {
+  not_utf8: 'cannot be used, since its bytes are no UTF-8 text',
+  not_json: 'cannot be used, since its body is not JSON',
+  not_an_object: 'cannot be used, since its body is no JSON object',
+  nested_too_deep: 'cannot be used, since its body is nested too deep',
+  duplicate_keys: 'cannot be used, since its body has a key twice, and nobody knows which one counts',
+  id_invalid: 'cannot be used, since it has no id that could be kept',
+  created_at_invalid: 'cannot be used, since it does not tell when it happened',
+  created_at_in_future: 'cannot be used, since it is dated more than a day ahead of its receipt',
+  livemode_mismatch: 'cannot be used, since it is about another environment than its endpoint',
+  reference_id_invalid: 'cannot be used, since an id that it names could not be kept',
+  normalizer_failed: 'cannot be used, since reading it failed by a bug',
+} as const
+export type QuarantineReason = keyof typeof QUARANTINE_TEXT
+export const QUARANTINE_REASONS = Object.keys(QUARANTINE_TEXT) as QuarantineReason[]
 
 /** `id` is the event's own if it has a usable one. */
 export type Normalized =

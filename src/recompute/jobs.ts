@@ -168,6 +168,10 @@ export function createRecomputeJobs(deps: RecomputeJobsDeps) {
     let ended: Promise<Partial<Job>> | null = null
     const endOnce = (report: RecomputeReport) => (ended ??= end(report))
     async function end({ customers, ...report }: RecomputeReport): Promise<Partial<Job>> {
+      const { sample: _, ...changes } = report.access.all
+      const replayed = { ...report.counts, ...changes, dryRun: plan.mode === 'compare' }
+      if (kind === 'rebuild') log.info(changes, 'rebuilt from the stored events')
+      if (kind === 'replay') log.info(replayed, 'replayed stored events')
       const calls = kind === 'replay' && plan.mode === 'compare' ? await callsThatFollow(customers) : null
       const { progress } = own.job
       const done = (calls: JobReport['calls']) => ({
@@ -203,12 +207,7 @@ export function createRecomputeJobs(deps: RecomputeJobsDeps) {
           change({ progress: { reached, total, perSecond, remainingSeconds } })
         },
       })
-      const after = await endOnce(report)
-      const { sample: _, ...changes } = report.access.all
-      const replayed = { ...report.counts, ...changes, dryRun: plan.mode === 'compare' }
-      if (kind === 'rebuild') log.info(changes, 'rebuilt from the stored events')
-      if (kind === 'replay') log.info(replayed, 'replayed stored events')
-      change(after)
+      change(await endOnce(report))
     } catch (error) {
       if (savedAt === null && isLatchkeyError(error, 'rebuild_running')) throw error
       const isStopped =

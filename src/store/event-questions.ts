@@ -1,7 +1,12 @@
 import { type RawBuilder, type Selectable, sql } from 'kysely'
 import type { HoldReason } from '../entitlements/model.js'
 import { HOLD_REASON_TEXT } from '../entitlements/reasons.js'
-import type { Environment, NormalizedEvent, QuarantineReason } from '../provider/event.js'
+import {
+  type Environment,
+  type NormalizedEvent,
+  QUARANTINE_TEXT,
+  type QuarantineReason,
+} from '../provider/event.js'
 import { type EventFilter, matchesFilter, walkEvents } from './event-walk.js'
 import type { DeliveredEvent, RemovedBody, SignedHeaders } from './events.js'
 import type { BodyColumns, Db, EventsTable } from './schema.js'
@@ -68,7 +73,7 @@ export async function readEvent(db: Db, { environment, eventId }: EventQuery) {
     order by received_at, body_sha256 limit ${OTHER_BODIES_SHOWN}`.execute(db)
   return {
     ...(await toStoredEvent(db, row)),
-    reasonText: row.reason === null ? null : REASON_TEXT[row.reason],
+    reasonText: row.reason === null ? null : { ...HOLD_REASON_TEXT, ...QUARANTINE_TEXT }[row.reason],
     normalized: row.normalized === null ? null : eventInForm(row.normalized, eventId),
     headers: headersIn(row) ?? null,
     otherBodies: others.rows.map(({ body_removed, body_removed_at, ...other }) => ({
@@ -283,22 +288,6 @@ export async function countWaitingByReason(db: Db): Promise<readonly WaitingReas
 export async function countConflicts(db: Db): Promise<number> {
   const { rows } = await sql<{ count: number }>`select count(*) as count from event_conflicts`.execute(db)
   return rows[0]?.count ?? 0
-}
-
-/** What an event waits for, or why it can't be used. */
-const REASON_TEXT: Readonly<Record<HoldReason | QuarantineReason, string>> = {
-  ...HOLD_REASON_TEXT,
-  not_utf8: 'cannot be used, since its bytes are no UTF-8 text',
-  not_json: 'cannot be used, since its body is not JSON',
-  not_an_object: 'cannot be used, since its body is no JSON object',
-  nested_too_deep: 'cannot be used, since its body is nested too deep',
-  duplicate_keys: 'cannot be used, since its body has a key twice, and nobody knows which one counts',
-  id_invalid: 'cannot be used, since it has no id that could be kept',
-  created_at_invalid: 'cannot be used, since it does not tell when it happened',
-  created_at_in_future: 'cannot be used, since it is dated more than a day ahead of its receipt',
-  livemode_mismatch: 'cannot be used, since it is about another environment than its endpoint',
-  reference_id_invalid: 'cannot be used, since an id that it names could not be kept',
-  normalizer_failed: 'cannot be used, since reading it failed by a bug',
 }
 
 /** A body has up to a mebibyte. */

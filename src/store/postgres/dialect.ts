@@ -27,7 +27,7 @@ export interface PostgresOptions {
   readonly statementTimeoutMs: number
 }
 
-/** `write` and `migrate`: one transaction at a time among all processes; `migrate` waits for its turn as long as it takes. */
+/** `write`: the transactions of a writer, one at a time among all processes; `migrate`: the same, however long they take. */
 export type Purpose = 'read' | 'write' | 'migrate'
 
 /** The key of the advisory lock that a writing transaction holds: any number that others do not use. */
