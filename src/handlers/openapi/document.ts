@@ -60,7 +60,7 @@ const NAMED: Readonly<Record<string, z.ZodType>> = {
 const PARAMETERS: Readonly<Record<string, string>> = {
   customerId: 'The id of a customer of the payments service.',
   productId: 'The id of a product of the payments service.',
-  feature: 'The id of a feature that the config gives to products.',
+  feature: 'The id of a feature in the config.',
   eventId: 'The id of a stored event.',
   replayId: 'The id of a replay.',
   endpoint: 'The name of an endpoint in the config.',
