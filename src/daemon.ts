@@ -287,11 +287,10 @@ export async function startDaemon(
       bytes: await store.bytes(),
       gaps: await readGaps(store.reader, clock()),
       sync: syncSummary(await following.questions.status()),
-      job: await recomputing.current(),
     })
     const status: ControlDeps['control']['status'] = async () => {
       const stored = await nullIfAway(storedStatus())
-      const job = stored?.job ?? null
+      const job = await nullIfAway(recomputing.current())
       return {
         version: control.version,
         pid: process.pid,

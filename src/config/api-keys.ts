@@ -201,7 +201,7 @@ function placeOf(name: string, text: string, path: string): number {
   const names = entriesIn(text, path).map((entry) => entry.name)
   const place = names.indexOf(name)
   if (place !== -1) return place
-  const known = names.length === 0 ? 'there is none' : `there are ${names.join(', ')}`
+  const known = names.length === 0 ? 'there is none' : `the keys are ${names.join(', ')}`
   throw new LatchkeyError('usage', `no key is named ${JSON.stringify(name)}: ${known}`)
 }
 

@@ -151,7 +151,7 @@ describe('latchkey keys', () => {
     expect(await keys(path, 'revoke op')).toEqual({
       code: 2,
       stdout: '',
-      stderr: 'error: no key is named "op": there are app, ops\n',
+      stderr: 'error: no key is named "op": the keys are app, ops\n',
     })
     expect((await keys(path, 'revoke app')).stdout).toBe(
       `Removed "app" from ${path}. A daemon uses this once it starts.\n`,

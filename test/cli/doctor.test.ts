@@ -86,7 +86,7 @@ describe('latchkey doctor', () => {
         .split('\n')
         .map((line) => line.slice(6, 24).trim()),
     ).toEqual([
-      ...['config', 'files', 'daemon', 'endpoint v3', 'schema', 'integrity', 'log', 'disk', 'clock'],
+      ...['config', 'files', 'daemon', 'endpoint v3', 'keys', 'schema', 'integrity', 'log', 'disk', 'clock'],
       ...[
         'deliveries v3',
         'held',

@@ -9,7 +9,8 @@ const isCommit = (sql) => /^commit\b/i.test(sql)
 const { prepare, exec } = Sqlite.prototype
 
 function killAt(moment, db) {
-  if (!existsSync(env.KILL_AT_COMMIT)) return
+  // What a reader commits changes nothing.
+  if (db.readonly || !existsSync(env.KILL_AT_COMMIT)) return
   const { moment: meant, when } = JSON.parse(readFileSync(env.KILL_AT_COMMIT, 'utf8'))
   if (meant === moment && prepare.call(db, when).get() !== undefined) kill(pid, 'SIGKILL')
 }

@@ -10,6 +10,7 @@ export const PAGES = [
   'docs/config.md',
   'docs/api.md',
   'docs/policy.md',
+  'docs/deploy.md',
   'docs/operating.md',
   'docs/data-protection.md',
   'docs/roles-and-groups.md',
@@ -67,7 +68,11 @@ export const NOT_RUN: Readonly<Record<string, string>> = {
   'createuser --pwprompt latchkey': 'it asks for a password, on the machine of a server',
   'echo "POSTGRES_PASSWORD=$(openssl rand -hex 24)" >> deploy/.env':
     'it starts containers, for which a machine need not have an engine',
-  '[Unit]': 'systemd, which a test must not install units into',
+  'sudo useradd --system --user-group --home-dir /var/lib/latchkey --shell /usr/sbin/nologin latchkey':
+    'it changes the machine, as root',
+  'sudo --user=latchkey latchkey doctor --config /var/lib/latchkey/config.json':
+    'it needs the user that the example before makes; the next page runs latchkey doctor',
+  'docker build --tag=latchkey .': 'it starts a container, for which a machine need not have an engine',
   'payments service          your app, operators, commands': 'a drawing',
 }
 
