@@ -127,7 +127,7 @@ it.each([
   ['keys create --name app --scope all --environment live', 'Allowed choices are'],
   ['keys create --name app --scope read --environment live --expires 2020-01-01', 'a time to come'],
   ['keys rotate app --grace soon', 'a duration such as 24h'],
-  ['keys rotate other', 'there are app'],
+  ['keys rotate other', 'the keys are app'],
 ])('%s is wrong use, which exits 2, says so, and makes nothing', async (line, message) => {
   const folder = configuredFolder()
   const { code, stdout, stderr } = await run(folder, wordsIn(line))

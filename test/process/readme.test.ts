@@ -178,7 +178,9 @@ async function expectRoutes(reader: Reader): Promise<void> {
       const url = `${reader.daemon?.url}${path.replaceAll(/:\w+/g, 'probe')}`
       const headers = { Authorization: `Bearer ${key}`, Connection: 'close' }
       const answer = await fetch(url, { method, headers })
-      const { code } = (await answer.json().catch(() => ({}))) as { code?: string }
+      const isStream = answer.headers.get('content-type') === 'text/event-stream'
+      if (isStream) await answer.body?.cancel()
+      const { code } = (isStream ? {} : await answer.json().catch(() => ({}))) as { code?: string }
       const isThere = !answer.headers.has('allow') && code !== 'route_not_found'
       return isThere ? code === 'forbidden' : `no such route: ${method} ${path}`
     }
