@@ -4,24 +4,19 @@ import type { Logger } from 'pino'
 import { policyFrom } from './config/policy.js'
 import type { Config } from './config/schema.js'
 import { createKeyUses } from './daemon/key-uses.js'
-import {
-  logStoreState,
-  readinessOf,
-  shared as sharedTest,
-  syncSummary,
-  usableSocket,
-} from './daemon/notes.js'
+import { atMostOnceASecond, logStoreState, readinessOf, usableSocket } from './daemon/notes.js'
+import { questionsOf } from './daemon/questions.js'
 import { createResting } from './daemon/resting-sync.js'
 import { startWriter } from './daemon/start-writer.js'
 import { createStartedParts } from './daemon/started-parts.js'
+import { nullIfAway, statusOf } from './daemon/status.js'
 import { createFollowing, type FollowingDeps } from './daemon/sync.js'
 import { startPrivacySchedule, watchStore } from './daemon/watch-store.js'
 import { openWriter } from './daemon/writer.js'
 import { examineApart } from './doctor/examine.js'
 import { ok, warn } from './doctor/finding.js'
-import { answerFor } from './entitlements/entitlement.js'
+import { answerFor, longerLasting } from './entitlements/entitlement.js'
 import { catalogOf } from './entitlements/features.js'
-import { isLatchkeyError } from './errors.js'
 import { socketFileOf } from './handlers/api-key.js'
 import { bytesBeingRead } from './handlers/body.js'
 import { createChangeStream } from './handlers/change-stream.js'
@@ -29,12 +24,10 @@ import type { ControlDeps } from './handlers/control.js'
 import { createKeptAnswers, forgetting, type KeptAnswers } from './handlers/kept-answers.js'
 import { assertCanListen, type Listeners, startListeners } from './handlers/listeners.js'
 import { syncStateJson } from './handlers/sync.js'
-import { readExportPage } from './history/export.js'
 import { importLines } from './history/import.js'
 import { MANUAL_ENDPOINT } from './ingest/prepare.js'
 import { createIngestQueue } from './ingest/queue.js'
 import { reportRemarks } from './ingest/remarks.js'
-import { readGaps } from './operations/delivery-gaps.js'
 import { createMetrics, readRefusals } from './operations/metrics.js'
 import { every } from './operations/schedule.js'
 import { startBackup, startScheduledBackups } from './operations/scheduled-backups.js'
@@ -43,25 +36,8 @@ import { createErase, eraseDeleted } from './people/erase.js'
 import { erasureListOf } from './people/erasure-list.js'
 import { createRecomputeJobs } from './recompute/jobs.js'
 import { endpointsOf } from './recompute/read-again.js'
-import {
-  type AccessQuery,
-  readAccess,
-  readAccesses,
-  readGrants,
-  readProductCustomers,
-} from './store/access.js'
-import { readExplanation, readKnownCustomer } from './store/account.js'
-import {
-  type ChangePageQuery,
-  changeLogEpoch,
-  formatCursor,
-  latestCursor,
-  readChangePage,
-} from './store/changes.js'
-import { findCustomers, findCustomersByReference, findCustomersByReferences } from './store/customers.js'
-import { knownProducts } from './store/entitlements.js'
+import { readKnownCustomer } from './store/account.js'
 import { loadErasure, loadUnfinishedErasures } from './store/erasures.js'
-import { readEvent, readEventBody, readEventPage } from './store/event-questions.js'
 import { loadManualEvent } from './store/events.js'
 import { loadJob } from './store/recompute.js'
 import { isSamePolicy, policyFingerprint, policyInForce } from './store/settings.js'
@@ -81,14 +57,6 @@ function daemonFinding(startedAt: number, configNote: string | null) {
 
 /** How often the instance that follows access looks for what another has left unfinished. */
 const TAKEN_OVER_WITHIN_MS = 5_000
-
-/** What a daemon says of itself must not depend on a store that can't be read. */
-function nullIfAway<Answer>(answer: Promise<Answer>): Promise<Answer | null> {
-  return answer.catch((error: unknown) => {
-    if (isLatchkeyError(error, 'store_unavailable')) return null
-    throw error
-  })
-}
 
 const NO_CONTROL = {
   version: 'unknown',
@@ -178,24 +146,17 @@ export async function startDaemon(
     const { writer } = store
     // Another process may outdate an answer unnoticed.
     const keptAnswers = shared === null ? createKeptAnswers() : createKeptAnswers(0)
-    const changeLog = {
-      readChangePage: (query: ChangePageQuery) => readChangePage(store.reader, query),
-      catalog: () => catalog,
-    }
-    const changeStream = createChangeStream({
-      ...changeLog,
-      readCursor: async () =>
-        formatCursor(await changeLogEpoch(store.reader), await latestCursor(store.reader)),
-      log,
-    })
+    const questions = questionsOf(store.reader, config, clock)
+    const changeStream = createChangeStream({ ...questions, catalog: () => catalog, log })
     started.add('changeStream', changeStream.stop)
-    let wakeFollowing = changeStream.wake
+    /** Called after each change that may concern roles, groups or streams. */
+    let wake = changeStream.wake
     const queue = createIngestQueue({
       writeBatch: forgetting(keptAnswers, writer.writeBatch),
       // A second one would only wait for PostgreSQL's lock, and be half as large.
       underWayAtMost: shared === null ? 2 : 1,
       onWritten: (remarks) => {
-        wakeFollowing()
+        wake()
         reportRemarks(remarks, log, metrics)
       },
       onBroken: fail,
@@ -205,7 +166,7 @@ export async function startDaemon(
     // The writer may have ended before the queue existed.
     void failure.then(queue.fail)
     const clearingAnswers: KeptAnswers['clearedDuring'] = (change) =>
-      keptAnswers.clearedDuring(change).finally(() => wakeFollowing())
+      keptAnswers.clearedDuring(change).finally(() => wake())
     const recomputing = createRecomputeJobs({
       recompute: (plan, options) => clearingAnswers(() => writer.recompute(plan, options)),
       db: store.reader,
@@ -217,7 +178,7 @@ export async function startDaemon(
       log,
     })
     started.add('recomputing', recomputing.close)
-    const answerAccess = (query: AccessQuery) => readAccess(store.reader, clock, query)
+    const { readAccess } = questions
     logStoreState(store, config, clock(), log)
     // Even an empty list tells a later start that there was a database.
     if (store.isNew) ensurePrivateFile(erasureListOf(store.file))
@@ -231,12 +192,12 @@ export async function startDaemon(
       db: store.reader,
       write: queue.ingest,
       // It also removes their platform accounts.
-      finish: () => writer.finishErasures().finally(() => wakeFollowing()),
+      finish: () => writer.finishErasures().finally(() => wake()),
     }
     const performAct = createPerformAct({
       write: queue.ingest,
       findAct: (environment, eventId) => loadManualEvent(store.reader, environment, eventId),
-      readAccess: answerAccess,
+      readAccess,
       blocksOn: async (environment, customerId) =>
         (await readKnownCustomer(store.reader, clock, { environment, customerId }))?.blocks ?? [],
       isErased: async (...whom) => (await loadErasure(store.reader, ...whom)) !== null,
@@ -247,7 +208,7 @@ export async function startDaemon(
       db: store.reader,
       writeSync: shared?.writeSync ?? writer.writeSync,
       ...(shared !== null && { leads: shared.leads }),
-      readAccess: answerAccess,
+      readAccess,
       performAct,
       catalog: () => catalog,
       registry: metrics.registry,
@@ -256,7 +217,7 @@ export async function startDaemon(
       log,
     } satisfies FollowingDeps
     const following = isPrivate ? createResting(syncDeps) : await createFollowing(syncDeps)
-    wakeFollowing = () => {
+    wake = () => {
       following.wake()
       changeStream.wake()
     }
@@ -269,7 +230,7 @@ export async function startDaemon(
     }
     if (shared !== null && !isPrivate) {
       const led = () => following.led().then(takeOver)
-      started.add('turns', shared.takeTurns({ led, wake: wakeFollowing }))
+      started.add('turns', shared.takeTurns({ led, wake: () => wake() }))
       const failed = 'could not continue what another instance has left'
       started.add('takingOver', every(TAKEN_OVER_WITHIN_MS, log, { run: takeOver, failed }).stop)
     }
@@ -280,40 +241,23 @@ export async function startDaemon(
     const endpointNamed = (name: string) => current.endpoints.find((endpoint) => endpoint.name === name)
     const endpointNames = () => current.endpoints.map(({ name }) => name)
     const socketFile = isPrivate ? null : await usableSocket(socketFileOf(file), log)
-    const canWrite = sharedTest(writer.canWrite)
+    const canWrite = atMostOnceASecond(writer.canWrite)
     const readiness = () => readinessOf(queue.isAlive, canWrite, policyDiffers, following.outages, configNote)
     let listeners: Listeners | null = null
-    const storedStatus = async () => ({
-      bytes: await store.bytes(),
-      gaps: await readGaps(store.reader, clock()),
-      sync: syncSummary(await following.questions.status()),
-    })
-    const status: ControlDeps['control']['status'] = async () => {
-      const stored = await nullIfAway(storedStatus())
-      const job = await nullIfAway(recomputing.current())
-      return {
+    const status = () =>
+      statusOf({
         version: control.version,
-        pid: process.pid,
         startedAt,
-        config: config.path,
-        ...(await readiness()),
-        listeners: {
-          api: listeners?.url ?? '',
-          webhooks: listeners?.webhooksUrl ?? '',
-          metrics: listeners?.metricsUrl ?? '',
-          socket: socketFile,
-        },
-        database: { file: store.file, bytes: stored?.bytes ?? null },
-        queue: queue.waiting(),
-        endpoints: current.endpoints.map(({ name, environment }) => ({
-          name,
-          environment,
-          lastEventAt: stored?.gaps.get(name)?.lastAt ?? null,
-        })),
-        sync: stored?.sync ?? null,
-        job: job && { name: job.kind, done: job.progress.reached, total: job.progress.total },
-      }
-    }
+        config: current,
+        readiness,
+        listeners,
+        socketFile,
+        store,
+        queue,
+        sync: following.questions,
+        recomputing,
+        now: clock(),
+      })
     listeners = await startListeners({
       addresses: config.server,
       isPrivate,
@@ -324,38 +268,14 @@ export async function startDaemon(
       apiKeys: () => current.apiKeys,
       keyUsed: keyUses.note,
       ingest: queue.ingest,
-      readAccess: answerAccess,
       keptAnswers,
-      ...changeLog,
+      catalog: () => catalog,
       changeStream,
       answerFor,
+      longerLasting,
       performAct,
       erase: createErase(erasing),
-      customers: {
-        readAccesses: (query) => readAccesses(store.reader, clock, query),
-        readGrants: (query) => readGrants(store.reader, clock, query),
-        knownProducts: ({ environment, productIds }) => knownProducts(store.reader, environment, productIds),
-        findByReference: ({ environment, reference, page }) =>
-          findCustomersByReference(
-            store.reader,
-            environment,
-            { name: config.identity.ref, value: reference },
-            page,
-          ),
-        findByReferences: ({ environment, references }) =>
-          findCustomersByReferences(store.reader, environment, config.identity.ref, references),
-        findByDetail: ({ environment, lookup, page }) =>
-          findCustomers(store.reader, environment, lookup, page),
-        readCustomer: (query) => readKnownCustomer(store.reader, clock, query),
-        readProductCustomers: (query) => readProductCustomers(store.reader, clock, query),
-      },
-      storedEvents: {
-        readEventPage: (query) => readEventPage(store.reader, query),
-        readEvent: (query) => readEvent(store.reader, query),
-        readEventBody: (query) => readEventBody(store.reader, query),
-        readExportPage: (filter, place) => readExportPage(store.reader, filter, place),
-      },
-      readExplanation: (query) => readExplanation(store.reader, clock, config.policy, query),
+      ...questions,
       rebuilds: {
         rebuilds: recomputing,
         configuredPolicy: () => ({
@@ -432,7 +352,7 @@ export async function startDaemon(
       db: store.reader,
       refreshDue: writer.refreshDue,
       saveKeyUses: keyUses.save,
-      onChanged: wakeFollowing,
+      onChanged: () => wake(),
       endpointNames,
       registry: metrics.registry,
       clock,

@@ -98,7 +98,7 @@ export function syncSummary({ paused, leads, targets, unconfirmed, webhook, unre
 const TESTED_EVERY_MS = 1_000
 
 /** The same test, shared by all who ask within a second; false if it fails. */
-export function shared(canWrite: () => Promise<boolean>): () => Promise<boolean> {
+export function atMostOnceASecond(canWrite: () => Promise<boolean>): () => Promise<boolean> {
   let testedAt = Number.NEGATIVE_INFINITY
   let result = Promise.resolve(false)
   return () => {

@@ -216,3 +216,17 @@ export function givesSameAccess(before: SourceState | null, after: SourceState |
 function isSame(a: AccessInterval, b: AccessInterval | undefined): boolean {
   return (Object.keys(a) as (keyof AccessInterval)[]).every((name) => a[name] === b?.[name])
 }
+
+/** Of two accesses the one in force, and then the one that lasts longer; the first of two equal ones. */
+export function longerLasting<Access extends Pick<Entitlement, 'active' | 'until'>>(
+  a: Access,
+  b: Access,
+): Access {
+  if (a.active !== b.active) return a.active ? a : b
+  return endOf(b) > endOf(a) ? b : a
+}
+export type LongerLasting = typeof longerLasting
+
+function endOf({ active, until }: Pick<Entitlement, 'active' | 'until'>): number {
+  return until ?? (active ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY)
+}

@@ -1,8 +1,8 @@
-/* What customers may use: by customer, by product, by reference or contact detail, and in batches. */
+/* What customers may use: by customer, by product, and by reference or contact detail. */
 
 import type { ServerResponse } from 'node:http'
-import { setImmediate as turn } from 'node:timers/promises'
 import { z } from 'zod'
+import type { LongerLasting } from '../entitlements/entitlement.js'
 import type { Explanation } from '../entitlements/explain.js'
 import type { Catalog, ProductAccess } from '../entitlements/features.js'
 import type { AccessAnswer, ProductAnswer } from '../entitlements/model.js'
@@ -25,9 +25,9 @@ import {
   productAccess,
   rail,
   sourceKey,
-  unknown,
 } from './answers.js'
 import { idText } from './body.js'
+import { checkRoute } from './checks.js'
 import { type KeptAnswers, renderAnswer } from './kept-answers.js'
 import { methodNotAllowed } from './mount.js'
 import {
@@ -79,6 +79,7 @@ export interface EntitlementDeps {
   readonly catalog: () => Catalog
   /** The answer for one product, even if the customer's answer does not list it. */
   readonly answerFor: (productId: string, answer: AccessAnswer) => ProductAnswer
+  readonly longerLasting: LongerLasting
   readonly keptAnswers: KeptAnswers
   /** Epoch milliseconds. */
   readonly clock: () => number
@@ -199,38 +200,19 @@ export type ExplanationJson = z.input<typeof explanationAnswer>
 
 const accessPage = pageOf(access, idPlace)
 
+/** What an answer says, whenever it is given. */
+function withoutMoment<Answer extends { readonly asOf: unknown; readonly cursor: unknown }>({
+  asOf: _asOf,
+  cursor: _cursor,
+  ...state
+}: Answer) {
+  return state
+}
+
 /** A page of customers with everything they may use. `found` holds one more than the page if there is a next page. */
 async function readPage({ customers, catalog }: EntitlementDeps, question: AccessesQuery, limit: number) {
   const found = (await customers.readAccesses(question)).map(catalog().withFeatures)
   return firstOf(found, limit, ({ customerId }) => customerId)
-}
-
-/** Enough for a page of any app; bounds the cost of one request. */
-const MAX_CHECKS = 1_000
-/** Customers read at once: a few milliseconds that block all other requests. */
-const CUSTOMERS_AT_ONCE = 500
-
-export const check = z
-  .strictObject({
-    customerId: idText.optional(),
-    externalRef: idText.optional(),
-    productId: idText.exactOptional(),
-    feature: idText.exactOptional(),
-  })
-  .refine(({ customerId, externalRef }) => (customerId === undefined) !== (externalRef === undefined), {
-    error: 'needs exactly one of customerId and externalRef',
-  })
-  .refine(({ productId, feature }) => (productId === undefined) !== (feature === undefined), {
-    error: 'needs exactly one of productId and feature',
-  })
-type Check = z.infer<typeof check>
-
-/** Whether one customer may use one product, or has one feature. */
-interface CustomerAccess {
-  readonly customerId: string
-  readonly active: boolean
-  /** Epoch milliseconds; null if no end is known, and for a product never granted. */
-  readonly until: number | null
 }
 
 export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
@@ -256,28 +238,7 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
       return readPage(deps, { environment, customerIds, at }, limit)
     },
   }),
-  route('POST /entitlements/check', {
-    operationId: 'checkEntitlements',
-    summary: 'Many yes-or-no questions at once, answered in order.',
-    ...READ,
-    body: z.strictObject({
-      checks: z.array(check).min(1, 'is empty').max(MAX_CHECKS, `holds more than ${MAX_CHECKS} checks`),
-    }),
-    bodyType: 'json',
-    answer: z.object({
-      results: z.array(
-        z.object({
-          customerId: z.string().nullable(),
-          productId: z.string().exactOptional(),
-          feature: z.string().exactOptional(),
-          active: z.boolean(),
-          until: instant.nullable(),
-          ...unknown,
-        }),
-      ),
-    }),
-    handle: ({ body, environment }, deps: EntitlementDeps) => answerChecks(body.checks, environment, deps),
-  }),
+  checkRoute,
   route('GET /entitlements', {
     operationId: 'findEntitlements',
     summary: 'What the customers with an external reference may use.',
@@ -287,7 +248,7 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
     // As for one customer: `limit` and `after` do not change what these customers may use.
     tagged: ({ items, ...page }) => ({
       ...page,
-      items: items.map(({ asOf: _asOf, cursor: _cursor, ...state }) => state),
+      items: items.map(withoutMoment),
     }),
     async handle({ query, environment }, deps: EntitlementDeps) {
       const { externalRef: reference, limit, cursor: after = '', at = null } = query
@@ -312,7 +273,7 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
     ...READ,
     query: AT,
     answer: productAccess,
-    tagged: ({ asOf: _asOf, cursor: _cursor, ...state }) => state,
+    tagged: withoutMoment,
     timedAs: 'entitlement',
     async handle({ params, query: { at = null }, environment }, deps: EntitlementDeps) {
       const { customerId, productId } = params
@@ -331,7 +292,7 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
     ...READ,
     query: AT,
     answer: featureAccess,
-    tagged: ({ asOf: _asOf, cursor: _cursor, ...state }) => state,
+    tagged: withoutMoment,
     timedAs: 'entitlement',
     async handle({ params, query: { at = null }, environment }, { catalog, readAccess }: EntitlementDeps) {
       const { customerId, feature } = params
@@ -352,108 +313,3 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
       readExplanation({ environment, ...params, at }),
   }),
 ]
-
-/**
- * If several customers share a reference, the longest-lasting access is the answer. Each customer is read once,
- * however many checks name them: thousands may share one reference.
- */
-async function answerChecks(
-  checks: readonly Check[],
-  environment: Environment,
-  { customers, catalog }: EntitlementDeps,
-) {
-  const { hasProduct, productsOf, accessBy } = catalog()
-  const references = [...new Set(checks.flatMap(({ externalRef }) => externalRef ?? []))]
-  const byReference = await customers.findByReferences({ environment, references })
-  const asked = checks.flatMap(({ customerId }) => customerId ?? [])
-  const customerIds = [...new Set([...asked, ...byReference.values()].flat())]
-  const named = new Set(checks.flatMap(({ productId }) => productId ?? []))
-  const features = new Set(checks.flatMap(({ feature }) => feature ?? []))
-  const needed = new Set([...named, ...[...features].flatMap(productsOf)])
-  const grantsOf = new Map<string, readonly ProductAccess[]>()
-  const granted = new Set<string>()
-  for (let i = 0; i < customerIds.length; i += CUSTOMERS_AT_ONCE) {
-    if (i > 0) await turn()
-    const some = customerIds.slice(i, i + CUSTOMERS_AT_ONCE)
-    for (const [customerId, grants] of await customers.readGrants({ environment, customerIds: some })) {
-      const own = grants.filter(({ productId }) => needed.has(productId))
-      for (const { productId } of own) granted.add(productId)
-      grantsOf.set(customerId, own)
-    }
-  }
-  const doubted = [...named].filter((id) => !hasProduct(id) && !granted.has(id))
-  const known = await customers.knownProducts({ environment, productIds: doubted })
-  const unknowns = new Set([
-    ...doubted.filter((id) => !known.has(id)).map((productId) => nameOf({ productId })),
-    ...[...features].filter((id) => productsOf(id).length === 0).map((feature) => nameOf({ feature })),
-  ])
-
-  const accessesOf = (customerId: string) => {
-    const own = grantsOf.get(customerId) ?? []
-    const ofFeatures = features.size === 0 ? [] : accessBy(own)
-    return [
-      ...own.map(({ productId, active, until }) => ({ name: nameOf({ productId }), active, until })),
-      ...ofFeatures.map(({ id: feature, active, until }) => ({
-        name: nameOf({ feature }),
-        active,
-        until,
-      })),
-    ]
-  }
-  const subjects = new Map<string, readonly string[]>([
-    ...asked.map((customerId) => [keyOf({ customerId }), [customerId]] as const),
-    ...[...byReference].map(([externalRef, ids]) => [keyOf({ externalRef }), ids] as const),
-  ])
-  const bests = new Map<string, ReadonlyMap<string, CustomerAccess>>()
-  for (const [key, ids] of subjects) {
-    if (ids.length > 1) await turn()
-    bests.set(key, bestOf(ids, accessesOf))
-  }
-  const results = checks.map((one) => {
-    const [key, name] = [keyOf(one), nameOf(one)]
-    const { customerId, active, until } = bests.get(key)?.get(name) ?? {
-      customerId: subjects.get(key)?.[0] ?? null,
-      active: false,
-      until: null,
-    }
-    return { ...one, customerId, active, until, ...markUnknown(!unknowns.has(name)) }
-  })
-  return { results }
-}
-
-/** The best answer of these customers, by the name of a product or feature. */
-function bestOf(
-  customerIds: readonly string[],
-  accessesOf: (
-    customerId: string,
-  ) => readonly (Omit<CustomerAccess, 'customerId'> & { readonly name: string })[],
-): ReadonlyMap<string, CustomerAccess> {
-  const best = new Map<string, CustomerAccess>()
-  for (const customerId of customerIds) {
-    for (const { name, active, until } of accessesOf(customerId)) {
-      const own = { customerId, active, until }
-      best.set(name, longerLasting(best.get(name) ?? own, own))
-    }
-  }
-  return best
-}
-
-/** Identifies the customer or the reference of a check. */
-function keyOf({ customerId, externalRef }: Pick<Check, 'customerId' | 'externalRef'>): string {
-  return customerId === undefined ? `externalRef ${externalRef}` : `customerId ${customerId}`
-}
-
-/** Identifies its product or feature. */
-function nameOf({ productId, feature }: Pick<Check, 'productId' | 'feature'>): string {
-  return feature === undefined ? `productId ${productId}` : `feature ${feature}`
-}
-
-/** Returns the first of two equal ones. */
-function longerLasting(a: CustomerAccess, b: CustomerAccess): CustomerAccess {
-  if (a.active !== b.active) return a.active ? a : b
-  return endOf(b) > endOf(a) ? b : a
-}
-
-function endOf({ active, until }: CustomerAccess): number {
-  return until ?? (active ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY)
-}

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { pino } from 'pino'
 import { onTestFinished } from 'vitest'
-import { answerFor, entitlementFor } from '../../src/entitlements/entitlement.js'
+import { answerFor, entitlementFor, longerLasting } from '../../src/entitlements/entitlement.js'
 import { catalogOf } from '../../src/entitlements/features.js'
 import type { AccessAnswer, Entitlement } from '../../src/entitlements/model.js'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
@@ -194,6 +194,7 @@ export function frontDeps({ deliveries, questions, logged }: Seen): ListenersDep
     readChangePage: async () => [],
     changeStream: { open: async () => (res) => res.end() },
     answerFor,
+    longerLasting,
     environments: () => ['live', 'sandbox'],
     apiKeys: () => [apiKey('other'), apiKey('app')],
     keyUsed: () => {},

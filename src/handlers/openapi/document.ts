@@ -5,6 +5,7 @@ import { z } from 'zod'
 import { ERRORS, type ErrorCode } from '../../errors.js'
 import * as answers from '../answers.js'
 import { ID_BOUNDS, LINES_TYPE } from '../body.js'
+import { check } from '../checks.js'
 import * as control from '../control.js'
 import * as customers from '../customers.js'
 import * as entitlements from '../entitlements.js'
@@ -33,7 +34,7 @@ const NAMED: Readonly<Record<string, z.ZodType>> = {
   Feature: answers.feature,
   FeatureAccess: answers.featureAccess,
   PlatformCall: answers.platformCall,
-  Check: entitlements.check,
+  Check: check,
   Explanation: entitlements.explanationAnswer,
   Customer: customers.customerAnswer,
   Change: customers.changeAnswer,

@@ -1,0 +1,158 @@
+/* Many yes-or-no questions in one request: may this customer use this product, or have this feature? */
+
+import { setImmediate as turn } from 'node:timers/promises'
+import { z } from 'zod'
+import type { LongerLasting } from '../entitlements/entitlement.js'
+import type { ProductAccess } from '../entitlements/features.js'
+import type { Environment } from '../provider/event.js'
+import { instant, markUnknown, unknown } from './answers.js'
+import { idText } from './body.js'
+import type { EntitlementDeps } from './entitlements.js'
+import { READ, route } from './route.js'
+
+/** Enough for a page of any app; bounds the cost of one request. */
+const MAX_CHECKS = 1_000
+/** Customers read at once: a few milliseconds that block all other requests. */
+const CUSTOMERS_AT_ONCE = 500
+
+export const check = z
+  .strictObject({
+    customerId: idText.optional(),
+    externalRef: idText.optional(),
+    productId: idText.exactOptional(),
+    feature: idText.exactOptional(),
+  })
+  .refine(({ customerId, externalRef }) => (customerId === undefined) !== (externalRef === undefined), {
+    error: 'needs exactly one of customerId and externalRef',
+  })
+  .refine(({ productId, feature }) => (productId === undefined) !== (feature === undefined), {
+    error: 'needs exactly one of productId and feature',
+  })
+type Check = z.infer<typeof check>
+
+/** Whether one customer may use one product, or has one feature. */
+interface CustomerAccess {
+  readonly customerId: string
+  readonly active: boolean
+  /** Epoch milliseconds; null if no end is known, and for a product never granted. */
+  readonly until: number | null
+}
+
+export const checkRoute = route('POST /entitlements/check', {
+  operationId: 'checkEntitlements',
+  summary: 'Many yes-or-no questions at once, answered in order.',
+  ...READ,
+  body: z.strictObject({
+    checks: z.array(check).min(1, 'is empty').max(MAX_CHECKS, `holds more than ${MAX_CHECKS} checks`),
+  }),
+  bodyType: 'json',
+  answer: z.object({
+    results: z.array(
+      z.object({
+        customerId: z.string().nullable(),
+        productId: z.string().exactOptional(),
+        feature: z.string().exactOptional(),
+        active: z.boolean(),
+        until: instant.nullable(),
+        ...unknown,
+      }),
+    ),
+  }),
+  handle: ({ body, environment }, deps: EntitlementDeps) => answerChecks(body.checks, environment, deps),
+})
+
+/**
+ * If several customers share a reference, the longest-lasting access is the answer. Each customer is read once,
+ * however many checks name them: thousands may share one reference.
+ */
+async function answerChecks(
+  checks: readonly Check[],
+  environment: Environment,
+  { customers, catalog, longerLasting }: EntitlementDeps,
+) {
+  const { hasProduct, productsOf, accessBy } = catalog()
+  const references = [...new Set(checks.flatMap(({ externalRef }) => externalRef ?? []))]
+  const byReference = await customers.findByReferences({ environment, references })
+  const asked = checks.flatMap(({ customerId }) => customerId ?? [])
+  const customerIds = [...new Set([...asked, ...byReference.values()].flat())]
+  const named = new Set(checks.flatMap(({ productId }) => productId ?? []))
+  const features = new Set(checks.flatMap(({ feature }) => feature ?? []))
+  const needed = new Set([...named, ...[...features].flatMap(productsOf)])
+  const grantsOf = new Map<string, readonly ProductAccess[]>()
+  const granted = new Set<string>()
+  for (let i = 0; i < customerIds.length; i += CUSTOMERS_AT_ONCE) {
+    if (i > 0) await turn()
+    const some = customerIds.slice(i, i + CUSTOMERS_AT_ONCE)
+    for (const [customerId, grants] of await customers.readGrants({ environment, customerIds: some })) {
+      const own = grants.filter(({ productId }) => needed.has(productId))
+      for (const { productId } of own) granted.add(productId)
+      grantsOf.set(customerId, own)
+    }
+  }
+  const doubted = [...named].filter((id) => !hasProduct(id) && !granted.has(id))
+  const known = await customers.knownProducts({ environment, productIds: doubted })
+  const unknowns = new Set([
+    ...doubted.filter((id) => !known.has(id)).map((productId) => nameOf({ productId })),
+    ...[...features].filter((id) => productsOf(id).length === 0).map((feature) => nameOf({ feature })),
+  ])
+
+  const accessesOf = (customerId: string) => {
+    const own = grantsOf.get(customerId) ?? []
+    const ofFeatures = features.size === 0 ? [] : accessBy(own)
+    return [
+      ...own.map(({ productId, active, until }) => ({ name: nameOf({ productId }), active, until })),
+      ...ofFeatures.map(({ id: feature, active, until }) => ({
+        name: nameOf({ feature }),
+        active,
+        until,
+      })),
+    ]
+  }
+  const subjects = new Map<string, readonly string[]>([
+    ...asked.map((customerId) => [keyOf({ customerId }), [customerId]] as const),
+    ...[...byReference].map(([externalRef, ids]) => [keyOf({ externalRef }), ids] as const),
+  ])
+  const bests = new Map<string, ReadonlyMap<string, CustomerAccess>>()
+  for (const [key, ids] of subjects) {
+    if (ids.length > 1) await turn()
+    bests.set(key, bestOf(ids, accessesOf, longerLasting))
+  }
+  const results = checks.map((one) => {
+    const [key, name] = [keyOf(one), nameOf(one)]
+    const { customerId, active, until } = bests.get(key)?.get(name) ?? {
+      customerId: subjects.get(key)?.[0] ?? null,
+      active: false,
+      until: null,
+    }
+    return { ...one, customerId, active, until, ...markUnknown(!unknowns.has(name)) }
+  })
+  return { results }
+}
+
+/** The best answer of these customers, by the name of a product or feature. */
+function bestOf(
+  customerIds: readonly string[],
+  accessesOf: (
+    customerId: string,
+  ) => readonly (Omit<CustomerAccess, 'customerId'> & { readonly name: string })[],
+  longerLasting: LongerLasting,
+): ReadonlyMap<string, CustomerAccess> {
+  const best = new Map<string, CustomerAccess>()
+  for (const customerId of customerIds) {
+    for (const { name, active, until } of accessesOf(customerId)) {
+      const own = { customerId, active, until }
+      best.set(name, longerLasting(best.get(name) ?? own, own))
+    }
+  }
+  return best
+}
+
+/** Identifies the customer or the reference of a check. */
+function keyOf({ customerId, externalRef }: Pick<Check, 'customerId' | 'externalRef'>): string {
+  return customerId === undefined ? `externalRef ${externalRef}` : `customerId ${customerId}`
+}
+
+/** Identifies its product or feature. */
+function nameOf({ productId, feature }: Pick<Check, 'productId' | 'feature'>): string {
+  return feature === undefined ? `productId ${productId}` : `feature ${feature}`
+}
