@@ -10,6 +10,10 @@ import { idText } from './body.js'
 import type { EntitlementDeps } from './entitlements.js'
 import { READ, route } from './route.js'
 
+export interface CheckDeps extends Pick<EntitlementDeps, 'customers' | 'catalog'> {
+  readonly longerLasting: LongerLasting
+}
+
 /** Enough for a page of any app; bounds the cost of one request. */
 const MAX_CHECKS = 1_000
 /** Customers read at once: a few milliseconds that block all other requests. */
@@ -58,7 +62,7 @@ export const checkRoute = route('POST /entitlements/check', {
       }),
     ),
   }),
-  handle: ({ body, environment }, deps: EntitlementDeps) => answerChecks(body.checks, environment, deps),
+  handle: ({ body, environment }, deps: CheckDeps) => answerChecks(body.checks, environment, deps),
 })
 
 /**
@@ -68,7 +72,7 @@ export const checkRoute = route('POST /entitlements/check', {
 async function answerChecks(
   checks: readonly Check[],
   environment: Environment,
-  { customers, catalog, longerLasting }: EntitlementDeps,
+  { customers, catalog, longerLasting }: CheckDeps,
 ) {
   const { hasProduct, productsOf, accessBy } = catalog()
   const references = [...new Set(checks.flatMap(({ externalRef }) => externalRef ?? []))]

@@ -2,7 +2,6 @@
 
 import type { ServerResponse } from 'node:http'
 import { z } from 'zod'
-import type { LongerLasting } from '../entitlements/entitlement.js'
 import type { Explanation } from '../entitlements/explain.js'
 import type { Catalog, ProductAccess } from '../entitlements/features.js'
 import type { AccessAnswer, ProductAnswer } from '../entitlements/model.js'
@@ -27,7 +26,6 @@ import {
   sourceKey,
 } from './answers.js'
 import { idText } from './body.js'
-import { checkRoute } from './checks.js'
 import { type KeptAnswers, renderAnswer } from './kept-answers.js'
 import { methodNotAllowed } from './mount.js'
 import {
@@ -79,7 +77,6 @@ export interface EntitlementDeps {
   readonly catalog: () => Catalog
   /** The answer for one product, even if the customer's answer does not list it. */
   readonly answerFor: (productId: string, answer: AccessAnswer) => ProductAnswer
-  readonly longerLasting: LongerLasting
   readonly keptAnswers: KeptAnswers
   /** Epoch milliseconds. */
   readonly clock: () => number
@@ -238,7 +235,6 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
       return readPage(deps, { environment, customerIds, at }, limit)
     },
   }),
-  checkRoute,
   route('GET /entitlements', {
     operationId: 'findEntitlements',
     summary: 'What the customers with an external reference may use.',

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import type { RequestListener } from 'node:http'
 import { packageFile } from '../package-file.js'
 import { type ChangeStreamRouteDeps, changeStreamRoute } from './change-stream.js'
+import { type CheckDeps, checkRoute } from './checks.js'
 import { type ControlDeps, controlRoutes } from './control.js'
 import { type CustomerDeps, customerRoutes } from './customers.js'
 import { type EntitlementDeps, entitlementRoutes } from './entitlements.js'
@@ -21,6 +22,7 @@ import { WEBHOOK_PATH, type WebhookDeps, webhookRoutes } from './webhooks.js'
 /** The dependencies of all handlers. */
 export type RouteDeps = WebhookDeps &
   EntitlementDeps &
+  CheckDeps &
   CustomerDeps &
   ChangeStreamRouteDeps &
   EventDeps &
@@ -47,7 +49,7 @@ function once<Value>(make: () => Value): () => Value {
 
 export const ROUTE_GROUPS: readonly RouteGroup<RouteDeps>[] = [
   { name: 'Webhooks', about: 'The payments service delivers its events here.', routes: webhookRoutes },
-  { name: 'Access', about: 'What customers may use, and why.', routes: entitlementRoutes },
+  { name: 'Access', about: 'What customers may use, and why.', routes: [checkRoute, ...entitlementRoutes] },
   {
     name: 'Customers',
     about: 'What is stored about a customer, the change log, and changes by hand.',
