@@ -11,7 +11,7 @@ import {
 import type { AddressInfo, Socket } from 'node:net'
 import { Duplex, PassThrough } from 'node:stream'
 import { LatchkeyError } from '../errors.js'
-import { problemOf } from './send.js'
+import { problemOf } from './problem.js'
 
 /** Time limits for the headers, and for the whole request. */
 const HEADERS_TIMEOUT_MS = 10_000
