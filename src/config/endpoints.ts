@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Issue } from '../errors.js'
-import type { Problem } from '../handlers/issues.js'
+import type { Problem } from '../handlers/problem.js'
 import { type Endpoint, MAX_TOLERANCE_SECONDS } from '../provider/endpoint.js'
 import { environmentSchema, instantSchema } from './fields.js'
 import type { Usable } from './problems.js'

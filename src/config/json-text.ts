@@ -1,6 +1,6 @@
 import { visit } from 'jsonc-parser'
 import { LatchkeyError } from '../errors.js'
-import type { Path, Problem } from '../handlers/issues.js'
+import type { Path, Problem } from '../handlers/problem.js'
 
 export interface JsonText {
   readonly value: unknown

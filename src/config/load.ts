@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { type Issue, LatchkeyError } from '../errors.js'
-import { describeIssue, problemsIn } from '../handlers/issues.js'
+import { describeIssue, problemsIn } from '../handlers/problem.js'
 import { parseJsonText } from './json-text.js'
 import { formatPath, toIssue } from './problems.js'
 import { reasonOf, resolveReferences, throwWhereRead } from './references.js'

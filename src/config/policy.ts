@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { DOCUMENTED_POLICY, type Policy, TERMINAL_TYPES } from '../entitlements/policy.js'
 import { LatchkeyError } from '../errors.js'
-import { describeIssue, type Problem, problemsIn } from '../handlers/issues.js'
+import { describeIssue, type Problem, problemsIn } from '../handlers/problem.js'
 import { PAYMENT_EVENT_TYPES, SUBSCRIPTION_EVENT_TYPES } from '../provider/event-types.js'
 import { durationSchema, withFallback } from './fields.js'
 import { toIssue, type Usable } from './problems.js'

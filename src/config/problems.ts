@@ -1,5 +1,5 @@
 import type { Issue } from '../errors.js'
-import type { Path, Problem } from '../handlers/issues.js'
+import type { Path, Problem } from '../handlers/problem.js'
 
 const PLAIN_KEY = /^[\w$-]+$/
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { resolve } from 'node:path'
 import type { Issue } from '../errors.js'
-import type { Path, Problem } from '../handlers/issues.js'
+import type { Path, Problem } from '../handlers/problem.js'
 import { replaceWithin, toIssue } from './problems.js'
 
 export interface ResolveOptions {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Issue } from '../errors.js'
-import type { Problem } from '../handlers/issues.js'
+import type { Problem } from '../handlers/problem.js'
 import { apiSchema, findRepeatedKeys } from './api-keys.js'
 import { endpointsSchema, findBadNames, findSharedSecrets, warnOfEndpoints } from './endpoints.js'
 import { type DeepReadonly, withFallback } from './fields.js'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { describeIssue, type Problem, problemsIn } from '../handlers/issues.js'
+import { describeIssue, type Problem, problemsIn } from '../handlers/problem.js'
 import { durationSchema, withFallback } from './fields.js'
 import { formatPath, type Usable } from './problems.js'
 

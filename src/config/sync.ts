@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Path, Problem } from '../handlers/issues.js'
+import type { Path, Problem } from '../handlers/problem.js'
 import { ofEach, PLATFORM_NAMES, type PlatformName } from '../provider/accounts.js'
 import type { Endpoint } from '../provider/endpoint.js'
 import { isUsableId, MAX_ID_LENGTH } from '../provider/ids.js'

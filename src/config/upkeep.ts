@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Problem } from '../handlers/issues.js'
+import type { Problem } from '../handlers/problem.js'
 import { durationSchema } from './fields.js'
 
 const SHORTEST_MS = 60_000

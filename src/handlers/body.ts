@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { z } from 'zod'
 import { type Issue, LatchkeyError } from '../errors.js'
 import { isUsableId } from '../provider/ids.js'
-import { describeIssue, problemsIn } from './issues.js'
+import { describeIssue, problemsIn } from './problem.js'
 import { isProved, MAX_CONNECTIONS } from './server.js'
 
 /** Far larger than any known event, and small enough that many senders at once can't fill the memory. */

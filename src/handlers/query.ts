@@ -7,7 +7,7 @@ import type { Environment } from '../provider/event.js'
 import { isUsableId } from '../provider/ids.js'
 import type { ApiKey } from './api-key.js'
 import { ID_BOUNDS, issuesOf, NO_ID } from './body.js'
-import { describeIssue } from './issues.js'
+import { describeIssue } from './problem.js'
 
 /** The path of a request target, still percent-encoded. */
 export function pathOf(target: string): string {
