@@ -1,14 +1,13 @@
 import { existsSync } from 'node:fs'
 import { setFlagsFromString } from 'node:v8'
-import { createFirstConfig, type FirstConfig, type FirstConfigOptions } from '../config/first-start.js'
 import { loadConfig } from '../config/load.js'
 import { locateConfig } from '../config/locate.js'
 import { startConfigured } from '../daemon/configured.js'
 import { LatchkeyError } from '../errors.js'
 import { terminalLines } from '../log.js'
-import { packageFile, packageVersion } from '../package-file.js'
-import { isSystemRefusal, refusalText } from '../system-refusal.js'
+import { packageVersion } from '../package-file.js'
 import type { CliContext, SharedOptions } from './context.js'
+import { makeFirstConfig } from './init.js'
 
 /** Only the daemon's user can read the files that it creates. */
 const PRIVATE = 0o077
@@ -33,13 +32,11 @@ export async function runDaemon(options: SharedOptions, context: CliContext): Pr
   process.on('SIGHUP', () => void running?.reload().catch(() => {}))
   const { path, named } = locateConfig({ option: options.config, env: context.env, folder: context.folder })
   if (!named && !existsSync(path)) {
-    const { LATCHKEY_HOST: host, LATCHKEY_PORT: port } = context.env
     const { isTerminal, out, err } = context
-    const schema = packageFile('config.schema.json')
-    const { text } = makeFirstConfig({ path, isTerminal, host, port, schema })
+    const { created, next } = makeFirstConfig(path, context)
     // If standard output is not a terminal, its reader expects log lines.
-    if (isTerminal) out(text)
-    else err(text)
+    const write = isTerminal ? out : err
+    write(`${created}\n${next}`)
   }
   const { promise: stopped, resolve } = Promise.withResolvers<null>()
   const stop = () => resolve(null)
@@ -64,22 +61,6 @@ export async function runDaemon(options: SharedOptions, context: CliContext): Pr
     throw new LatchkeyError('store_unavailable', STORE_FAILED, { cause: failed.error })
   }
   log.info('stopped')
-}
-
-function makeFirstConfig(options: FirstConfigOptions): FirstConfig {
-  try {
-    return createFirstConfig(options)
-  } catch (error) {
-    if (!isSystemRefusal(error)) throw error
-    const todo = 'start in a folder that can be written, or name a config with --config'
-    throw new LatchkeyError(
-      'output_failed',
-      `${options.path} can't be created: ${refusalText(error)}: ${todo}`,
-      {
-        cause: error,
-      },
-    )
-  }
 }
 
 /** Resolves at the first signal; a second one ends the process at once. */

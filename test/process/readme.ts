@@ -11,6 +11,7 @@ export const PAGES = [
   'docs/api.md',
   'docs/policy.md',
   'docs/deploy.md',
+  'docs/embedding.md',
   'docs/operating.md',
   'docs/data-protection.md',
   'docs/roles-and-groups.md',
