@@ -14,7 +14,7 @@ import { freePort } from './setup/free-port.js'
 import { type Exit, ROOT, runProgram, serve, temporaryFolder } from './world.js'
 
 const MAY_HOLD = [
-  /^(?:README|CHANGELOG)\.md$/,
+  /^(?:README|CHANGELOG|SECURITY)\.md$/,
   /^LICENSE$/,
   /^(?:package|openapi|config\.example|config\.schema)\.json$/,
   /^bin\/latchkey\.js$/,
