@@ -8,9 +8,8 @@ import { resolve } from 'node:path'
 import { loadConfig } from './config/load.js'
 import { startConfigured } from './daemon/configured.js'
 import { LatchkeyError } from './errors.js'
-import { problemOf } from './handlers/problem.js'
 import { pathOf } from './handlers/query.js'
-import { send } from './handlers/send.js'
+import { answerFailure } from './handlers/send.js'
 import { packageVersion } from './package-file.js'
 
 export interface StartOptions {
@@ -44,7 +43,7 @@ export interface Latchkey {
  * `store_in_use`, `schema_too_new`; the system's own errors pass through, such as `EADDRINUSE`
  */
 export async function startDaemon({ config, log: logTo }: StartOptions): Promise<Latchkey> {
-  const started = await startConfigured({
+  const { daemon, log } = await startConfigured({
     load: () =>
       typeof config === 'string'
         ? loadConfig({ path: config, env: process.env })
@@ -52,11 +51,9 @@ export async function startDaemon({ config, log: logTo }: StartOptions): Promise
     logTo,
     clock: Date.now,
     version: packageVersion(),
-    stop: () => void close(),
   })
-  const { daemon, log } = started
-  const close = (): Promise<void> => daemon.stop()
   void daemon.failure.then((error) => log.fatal({ err: error }, 'the store has failed'))
+  const silent = log.child({}, { level: 'silent' })
   let isLogged = false
   return {
     url: daemon.url,
@@ -67,11 +64,10 @@ export async function startDaemon({ config, log: logTo }: StartOptions): Promise
       // Once: every delivery fails the same way, and anybody can send one.
       if (!isLogged) log.error({ code: BODY_ALREADY_READ.code, endpoint }, BODY_ALREADY_READ.message)
       isLogged = true
-      const { status, headers, body } = problemOf(BODY_ALREADY_READ)
-      send(res, status, headers, body)
+      answerFailure(res, BODY_ALREADY_READ, silent)
     },
     failure: daemon.failure,
-    close,
+    close: daemon.stop,
   }
 }
 
@@ -100,14 +96,6 @@ export function createReceiver(
 ): (req: IncomingMessage & { readonly originalUrl?: string }, res: ServerResponse) => void {
   return (req, res) => {
     const { originalUrl, url = '' } = req
-    latchkey.receive(
-      req,
-      res,
-      endpoint ??
-        pathOf(originalUrl ?? url)
-          .split('/')
-          .at(-1) ??
-        '',
-    )
+    latchkey.receive(req, res, endpoint ?? pathOf(originalUrl ?? url).replace(/^.*\//, ''))
   }
 }

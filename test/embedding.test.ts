@@ -7,7 +7,7 @@ import { createReceiver, type Latchkey, startDaemon } from '../src/index.js'
 import { blocks } from './process/readme.js'
 import { freePort } from './setup/free-port.js'
 import { portOf } from './setup/port-of.js'
-import { customerStory, type SendOptions, send, sentEvent } from './stories.js'
+import { customerStory, NOT_STORED, type SendOptions, send, sentEvent } from './stories.js'
 import {
   CONFIG,
   configuredFolder,
@@ -100,7 +100,7 @@ describe('an embedded daemon', () => {
       message: expect.stringMatching(/^Another daemon or command is using .*latchkey\.db\./),
     })
     await Promise.all([latchkey.close(), latchkey.close()])
-    expect(await send(url, second)).toMatchObject({ status: 503, code: 'not_stored' })
+    expect(await send(url, second)).toMatchObject(NOT_STORED)
     await expect(fetch(latchkey.url)).rejects.toThrow()
 
     const again = (await started(config)).latchkey
@@ -119,7 +119,7 @@ describe('an embedded daemon', () => {
     await expect(startDaemon({ config: path })).rejects.toMatchObject({ code: 'config_missing' })
   })
 
-  it('runs in the app of the docs, beside the commands, until that stops it', async () => {
+  it('runs in the app of the docs, where the commands reach it', async () => {
     const folder = configuredFolder({ ...CONFIG, server: { port: await freePort() } })
     mkdirSync(join(folder, 'node_modules'))
     symlinkSync(ROOT, join(folder, 'node_modules', 'latchkey'))
@@ -136,6 +136,8 @@ describe('an embedded daemon', () => {
     expect(await send(`http://127.0.0.1:${port}`, event)).toMatchObject({ status: 200 })
     const reloaded = await runProgram(program('reload'), { folder })
     expect(reloaded).toMatchObject({ code: 0, stdout: 'no change that a running daemon can apply\n' })
+    expect(await runProgram(program('stop'), { folder })).toMatchObject({ code: 0 })
+    expect(await send(`http://127.0.0.1:${port}`, event)).toMatchObject(NOT_STORED)
     app.signal('SIGTERM')
     expect(await app.exit).toMatchObject({ code: 0, stderr: '' })
   })

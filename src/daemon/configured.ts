@@ -20,8 +20,8 @@ export interface ConfiguredOptions {
   /** Epoch milliseconds. */
   readonly clock: () => number
   readonly version: string
-  /** Called when a request asks the daemon to stop. */
-  readonly stop: () => void
+  /** Called when a request asks the daemon to stop. If omitted, it stops, and the process goes on. */
+  readonly stop?: () => void
 }
 
 /** @throws what `load` throws, and what `startDaemon` throws */
@@ -32,7 +32,12 @@ export async function startConfigured({ load, logTo, clock, version, stop }: Con
     log.warn(`config: ${issueLine(warning)}`)
 
   let current = config
-  const starting = startDaemon(config, { clock, log, control: { version, reload, stop } })
+  const stopAlone = (): void =>
+    void starting
+      .then((daemon) => daemon.stop())
+      .catch((error: unknown) => log.error({ err: error }, 'some parts of the daemon did not stop'))
+  const control = { version, reload, stop: stop ?? stopAlone }
+  const starting = startDaemon(config, { clock, log, control })
   return { daemon: await starting, log, reload }
 
   /** @throws the problem with the file, after logging it; the running config stays */
