@@ -24,7 +24,7 @@ const LISTED = 100
 
 /** `latchkey sync status`: the state of sync; with a filter, the memberships that match. */
 const syncStatusCommand = apiCommand('sync status', {
-  about: 'show the state of roles, groups and the outbound webhook, with a daemon or without',
+  about: 'show the state of roles, groups and the outbound webhooks, with a daemon or without',
   examples: ['sync status', 'sync status --state parked', 'sync status --customer cus_1'],
   environment: BOTH,
   options: {
@@ -103,7 +103,11 @@ const RUN_OPTIONS = {
   confirm: value('<hash>', 'make the removals above the bound of this plan', parseId),
   sweep: flag('first compare with the real members on the platforms'),
   retry: flag('also retry what waits, is parked or has failed; limit it with:'),
-  target: value('<target>', 'of a role or group, such as discord:1:2, or webhook', parseId),
+  target: value(
+    '<target>',
+    'of a role or group, such as discord:1:2, or webhook:<id>, or webhook for all',
+    parseId,
+  ),
   customer: value('<id>', 'of a customer', parseId),
 }
 

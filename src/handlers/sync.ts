@@ -1,4 +1,4 @@
-/* Roles, groups and the outbound webhook, which follow access. */
+/* Roles, groups and the outbound webhooks, which follow access. */
 
 import type { Logger } from 'pino'
 import { z } from 'zod'
@@ -20,12 +20,14 @@ import {
 } from './query.js'
 import { type Route, route } from './route.js'
 
-/** What the routes for roles, groups and the outbound webhook need. */
+/** What the routes for roles, groups and the outbound webhooks need. */
 export interface SyncQuestions
   extends Pick<Sync, 'memberships' | 'plan' | 'targets' | 'check' | 'pause' | 'resume'> {
+  /** The ids of the addresses of the outbound webhooks. */
+  readonly webhooks: () => readonly string[]
   /** @param environments whose targets and messages are shown; both if omitted */
   readonly status: (environments?: readonly Environment[]) => Promise<SyncState>
-  /** `messages`: messages of the outbound webhook that `retry` made due. @throws LatchkeyError `plan_changed` */
+  /** `messages`: messages of the outbound webhooks that `retry` made due. @throws LatchkeyError `plan_changed` */
   readonly run: (
     options: RunOptions,
   ) => Promise<SyncRun & { readonly messages: number; readonly leads: boolean }>
@@ -72,27 +74,20 @@ export const syncStatus = z.object({
       memberships: z.object(counts(...STATES)),
     }),
   ),
-  webhook: z
-    .object({
-      origin: z.string(),
-      messages: z.array(
-        z.object({
-          state: z.enum(['pending', 'parked']),
-          reason: z.enum(['gone', 'given_up']).nullable(),
-          count: z.int(),
-          oldestAt: instant,
-          lastError: z.string().nullable(),
-        }),
-      ),
-    })
-    .nullable(),
-  unreachable: z.array(
+  webhooks: z.array(
     z.object({
-      platform: z.enum([...platform.options, 'webhook']),
-      since: instant,
-      reason: z.string(),
+      id: z.string(),
+      origin: z.string(),
+      disabled: z.boolean(),
+      waiting: z.int(),
+      oldestWaitingAt: instant.nullable(),
+      failed: z.int(),
+      lastDeliveredAt: instant.nullable(),
+      lastError: z.object({ at: instant, reason: z.string() }).nullable(),
     }),
   ),
+  /** A platform, or `webhook:` and the id of an address. */
+  unreachable: z.array(z.object({ platform: z.string(), since: instant, reason: z.string() })),
 })
 export type SyncStatusJson = z.input<typeof syncStatus>
 
@@ -162,7 +157,7 @@ export type SyncRunJson =
 /** Platform limits decide how long a run takes; the request is answered before a proxy gives up. */
 const ANSWER_WITHIN_MS = 20_000
 
-/** Names the outbound webhook among the targets of a retry. */
+/** Names the outbound webhooks among the targets of a retry; `webhook:<id>` names one. */
 const WEBHOOK_TARGET = 'webhook'
 
 const ADMIN = { scope: 'admin', environments: 'shown' } as const
@@ -186,7 +181,7 @@ function pausing(path: '/sync/pause' | '/sync/resume', paused: boolean, summary:
 export const syncRoutes: readonly Route<SyncDeps>[] = [
   route('GET /sync', {
     operationId: 'getSync',
-    summary: 'The state of roles, groups and the outbound webhook.',
+    summary: 'The state of roles, groups and the outbound webhooks.',
     ...ADMIN,
     answer: syncStatus,
     handle: ({ environments }, { sync }: SyncDeps) => sync.status(environments),
@@ -243,7 +238,8 @@ export const syncRoutes: readonly Route<SyncDeps>[] = [
       // It may remove roles in any environment.
       if (body.sweep === true) requireBoth(key, 'A sweep')
       const { target = WEBHOOK_TARGET } = body.retry ?? {}
-      const problem = target === WEBHOOK_TARGET ? null : await targetProblem(target, environments, sync)
+      const isWebhook = [WEBHOOK_TARGET, ...sync.webhooks().map((id) => `webhook:${id}`)].includes(target)
+      const problem = isWebhook ? null : await targetProblem(target, environments, sync)
       if (problem !== null) throw invalidBody([{ path: 'retry.target', message: problem }])
       const running = sync.run({ ...body, environments })
       const late = new Promise<null>((resolve) => setTimeout(resolve, ANSWER_WITHIN_MS, null).unref())

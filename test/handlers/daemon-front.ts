@@ -137,6 +137,7 @@ export const NO_STORED_EVENTS: RouteDeps['storedEvents'] = {
 /** Nothing follows access. */
 export const SYNC_OFF: SyncQuestions = {
   targets: async () => [],
+  webhooks: () => [],
   status: async () => ({
     paused: false,
     platforms: [],
@@ -144,7 +145,7 @@ export const SYNC_OFF: SyncQuestions = {
     unconfirmed: 0,
     sweptAt: null,
     checked: null,
-    webhook: null,
+    webhooks: [],
     unreachable: [],
     leads: true,
   }),
