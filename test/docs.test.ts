@@ -55,7 +55,7 @@ describe('every page', () => {
     const isChecked: Readonly<Record<string, (fence: ReturnType<typeof fencesOf>[number]) => boolean>> = {
       sh: () => true,
       json: () => true,
-      js: ({ page }) => page === 'docs/roles-and-groups.md',
+      js: ({ page }) => page === 'docs/webhooks.md',
       // By test/postgres/partitions.test.ts.
       sql: ({ page }) => page === 'docs/scaling.md',
       text: ({ outputOf }) => outputOf !== null,

@@ -4,8 +4,9 @@ import type { SyncState } from '../operations/metrics.js'
 import { PLATFORM_NAMES } from '../provider/accounts.js'
 import type { Environment } from '../provider/event.js'
 import { loadTargetRefs } from '../store/memberships.js'
+import { findMessages } from '../store/messages.js'
 import type { Database } from '../store/schema.js'
-import { readWebhooks } from '../sync/outbound/outbound.js'
+import { readWebhooks, replay } from '../sync/outbound/outbound.js'
 import { createQuestions, readStatus } from '../sync/plan.js'
 import { targetsOf } from '../sync/target.js'
 import type { Following, FollowingDeps } from './sync.js'
@@ -22,6 +23,9 @@ export function createResting({
     questions: {
       ...createQuestions(db, (environments) => questionOf(db, config, clock(), environments)),
       status: (environments) => readSyncState(db, config, clock(), environments),
+      messages: (filter, page) => findMessages(db, filter, page),
+      replay: (filter) => replay({ db, writeSync }, config.sync.webhooks, filter),
+      test: needsDaemon,
       webhooks: () => config.sync.webhooks.map(({ id }) => id),
       pause: () => writeSync('setSyncPaused', true),
       resume: () => writeSync('setSyncPaused', false),

@@ -5,6 +5,7 @@ import type { SyncQuestions } from '../handlers/sync.js'
 import { addSyncMetrics, type SyncState } from '../operations/metrics.js'
 import { startSweeps } from '../operations/schedule.js'
 import type { Environment } from '../provider/event.js'
+import { findMessages } from '../store/messages.js'
 import { ENVIRONMENTS } from '../store/schema.js'
 import { isSyncPaused, loadSyncSettings } from '../store/sync-state.js'
 import type { Tools } from '../sync/context.js'
@@ -102,6 +103,9 @@ export async function createFollowing(deps: FollowingDeps) {
         outbound.wake()
       },
       status,
+      messages: (filter, page) => findMessages(db, filter, page),
+      replay: outbound.replay,
+      test: outbound.test,
       webhooks: () => current.sync.webhooks.map(({ id }) => id),
       async run(options) {
         const { environments = ENVIRONMENTS, retry } = options

@@ -218,6 +218,149 @@ export async function settleMessages(trx: Tx, outcomes: readonly MessageOutcome[
   )
 }
 
+/** `failed`: given up. */
+export type MessageStatus = 'pending' | 'delivered' | 'failed'
+
+const STORED_AS = {
+  pending: ['pending'],
+  delivered: ['delivered'],
+  failed: ['gone', 'given_up'],
+} as const satisfies Record<MessageStatus, readonly Selectable<MessagesTable>['status'][]>
+
+export interface MessageFilter {
+  readonly environments: readonly Environment[]
+  readonly ids?: readonly string[]
+  readonly webhooks?: readonly string[]
+  readonly type?: ChangeType
+  readonly customerId?: string
+  readonly status?: MessageStatus
+  /** Changes from then on, before `to`; epoch milliseconds. */
+  readonly from?: number
+  readonly to?: number
+}
+
+export interface MessagePage {
+  readonly order: 'newest first' | 'oldest first'
+  /** The page begins after it. */
+  readonly after?: MessageKey
+  readonly limit: number
+}
+
+/** A message in the log. Instants are epoch milliseconds. */
+export interface LoggedMessage extends MessageKey {
+  readonly id: string
+  readonly type: ChangeType
+  readonly environment: Environment
+  readonly customerId: string
+  readonly productId: string
+  readonly status: MessageStatus
+  /** Why it failed. */
+  readonly reason: 'gone' | 'given_up' | null
+  readonly queuedAt: number
+  /** Null: it is not pending, or waits for an earlier message of its customer. */
+  readonly nextAttemptAt: number | null
+  /** The newest ones, oldest first. */
+  readonly attempts: readonly Attempt[]
+}
+
+/** The messages of the log that match, in the order of the change log or its reverse. */
+export async function findMessages(
+  db: Db,
+  { environments, ids, webhooks, type, customerId, status, from, to }: MessageFilter,
+  { order, after, limit }: MessagePage,
+): Promise<readonly LoggedMessage[]> {
+  const [beyond, direction] = order === 'newest first' ? [sql`<`, sql`desc`] : [sql`>`, sql`asc`]
+  const isWhere = [
+    sql`messages.environment in (${sql.join(environments)})`,
+    ...(ids === undefined
+      ? []
+      : [
+          sql`messages.cursor in (${sql.join(ids.map(numberOfMessage))})`,
+          sql`'msg_' || epoch || '_' || messages.cursor in (${sql.join(ids)})`,
+        ]),
+    ...(webhooks === undefined ? [] : [sql`webhook in (${sql.join(webhooks)})`]),
+    ...(type === undefined ? [] : [sql`type = ${type}`]),
+    ...(customerId === undefined ? [] : [sql`messages.customer_id = ${customerId}`]),
+    ...(status === undefined ? [] : [sql`status in (${sql.join(STORED_AS[status])})`]),
+    ...(from === undefined ? [] : [sql`at >= ${from}`]),
+    ...(to === undefined ? [] : [sql`at < ${to}`]),
+    ...(after === undefined
+      ? []
+      : [sql`(messages.cursor, webhook) ${beyond} (${after.cursor}, ${after.webhook})`]),
+  ]
+  const { rows } = await sql<Omit<LoggedMessage, 'id' | 'status' | 'reason' | 'attempts'> & LogRow>`
+    select messages.cursor, webhook, epoch, type, messages.environment, messages.customer_id as "customerId",
+      product_id as "productId", status as stored, queued_at as "queuedAt", next_attempt_at as "nextAttemptAt",
+      attempt_log as log
+    from messages join changes on changes.cursor = messages.cursor where ${sql.join(isWhere, sql` and `)}
+    order by messages.cursor ${direction}, webhook ${direction} limit ${limit}`.execute(db)
+  return rows.map(({ epoch, stored, log, ...row }) => {
+    const reason = stored === 'gone' || stored === 'given_up' ? stored : null
+    const status = stored === 'gone' || stored === 'given_up' ? 'failed' : stored
+    return {
+      ...row,
+      id: messageIdOf(epoch, row.cursor),
+      status,
+      reason,
+      attempts: JSON.parse(log) as Attempt[],
+    }
+  })
+}
+
+type LogRow = {
+  readonly epoch: string
+  readonly stored: Selectable<MessagesTable>['status']
+  readonly log: string
+}
+
+/** Of its change; 0 if it is no id of a message. */
+function numberOfMessage(id: string): number {
+  return Number(/^msg_\w+_(\d{1,15})$/.exec(id)?.[1] ?? 0)
+}
+
+/**
+ * Queues messages once more, with all their attempts, unless they are pending.
+ * @returns how many
+ */
+export async function replayMessages(trx: Tx, keys: readonly MessageKey[]): Promise<number> {
+  const rows = await requeue(
+    trx,
+    keys.map(({ cursor, webhook }) => [cursor, webhook]),
+  )
+  await beginNext(trx, rows.map(customerOf))
+  return rows.length
+}
+
+const requeue = bulkLookup<CustomerRow>(
+  ['cursor', 'webhook'],
+  (isOne) => sql`
+    update messages set status = 'pending', attempts = 0, first_attempt_at = null
+    where status <> 'pending' and ${isOne} returning webhook, environment, customer_id`,
+)
+
+/** How long the log keeps a message that is not pending, from its change on. */
+export const MESSAGES_KEPT_MS = 30 * 86_400_000
+
+/** Bounds how long one transaction blocks deliveries. */
+const EXPIRED_AT_ONCE = 500
+
+/**
+ * Removes some messages about changes before an instant (epoch milliseconds), unless they are pending.
+ * @returns how many; 0: there are none
+ */
+export async function expireMessages(trx: Tx, before: number): Promise<number> {
+  let count = 0
+  for (const status of [...STORED_AS.delivered, ...STORED_AS.failed]) {
+    const { numAffectedRows } = await sql`
+      delete from messages where (cursor, webhook) in (
+        select oldest.cursor, oldest.webhook from (
+          select cursor, webhook from messages where status = ${status} order by cursor limit ${EXPIRED_AT_ONCE}
+        ) as oldest join changes on changes.cursor = oldest.cursor where at < ${before})`.execute(trx)
+    count += Number(numAffectedRows ?? 0)
+  }
+  return count
+}
+
 export interface RetryMessages extends Omit<RetryFilter, 'target'> {
   readonly webhooks: readonly string[]
 }

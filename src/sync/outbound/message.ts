@@ -1,6 +1,7 @@
+import { randomBytes } from 'node:crypto'
 import querystring from 'node:querystring'
 import { Webhook } from 'standardwebhooks'
-import type { ChangeType } from '../../entitlements/entitlement.js'
+import { type ChangeType, NEVER_GRANTED } from '../../entitlements/entitlement.js'
 import type { AccessSnapshot } from '../../entitlements/model.js'
 import type { Environment } from '../../provider/event.js'
 import { type Change, formatCursor } from '../../store/changes.js'
@@ -56,6 +57,26 @@ function bodyOf(
     ...mark,
     data: { ...rest, cursor, at, before: snapshotJson(before), after: snapshotJson(after), features, cause },
   })
+}
+
+/** A message that says that it is a test: about nobody, and not in the log. Its id is new each time. */
+export function testOf(type: ChangeType, environment: Environment, now: number): Sent {
+  const had: AccessSnapshot = { active: true, status: 'active', since: now, until: null }
+  const change: Change = {
+    cursor: 0,
+    at: now,
+    environment,
+    customerId: 'cus_test',
+    productId: 'pro_test',
+    before: type === 'entitlement.granted' ? NEVER_GRANTED : had,
+    after:
+      type === 'entitlement.revoked'
+        ? { ...had, active: false, status: 'expired', since: null, until: now }
+        : had,
+    cause: { kind: 'clock', eventId: null },
+  }
+  const id = `msg_test_${randomBytes(8).toString('hex')}`
+  return { id, body: bodyOf(type, 'test', change, [], { test: true }) }
 }
 
 /** The only numbers in it are instants. */
@@ -150,6 +171,10 @@ function reasonOf(error: unknown): string {
   return `no connection (${code})`
 }
 
+export function isDelivered({ status }: Answer): boolean {
+  return status !== null && status >= 200 && status < 300
+}
+
 const BACK_OFF: BackOff = { first: 1_000, most: 3_600_000 }
 /** Long enough for a receiver that breaks on a Friday evening. */
 const GIVE_UP_AFTER_MS = 3 * 86_400_000
@@ -162,12 +187,13 @@ const GONE = 410
  * @param random from 0 up to 1: spreads the waits of messages that failed together
  */
 export function judgeAnswer(
-  { status, reason: error, closedUntil }: Answer,
+  answer: Answer,
   { attempts, firstAttemptAt }: Pick<Message, 'attempts' | 'firstAttemptAt'>,
   now: number,
   random: number,
 ): MessageOutcome['result'] {
-  if (status !== null && status >= 200 && status < 300) return { kind: 'delivered' }
+  const { status, reason: error, closedUntil } = answer
+  if (isDelivered(answer)) return { kind: 'delivered' }
   if (status === GONE) return { kind: 'failed', error, reason: 'gone' }
   const begun = firstAttemptAt ?? now
   if (now - begun >= GIVE_UP_AFTER_MS) return { kind: 'failed', error, reason: 'given_up' }

@@ -1,10 +1,16 @@
+import type { ChangeType } from '../../entitlements/entitlement.js'
 import type { Environment } from '../../provider/event.js'
 import { latestCursor } from '../../store/changes.js'
 import type { RetryFilter } from '../../store/memberships.js'
 import {
+  type Attempt,
+  findMessages,
   loadDueMessages,
   type Message,
+  type MessageFilter,
+  type MessageKey,
   type MessageOutcome,
+  type MessagePage,
   nextMessageAfter,
   type QueuedMessages,
   readWebhookState,
@@ -14,7 +20,16 @@ import type { Db } from '../../store/schema.js'
 import type { Tools } from '../context.js'
 import { createLoop, inBatches } from '../loop.js'
 import type { Reach } from '../outages.js'
-import { type Answer, judgeAnswer, originOf, postMessage, sentOf, type WebhookAddress } from './message.js'
+import {
+  type Answer,
+  isDelivered,
+  judgeAnswer,
+  originOf,
+  postMessage,
+  sentOf,
+  testOf,
+  type WebhookAddress,
+} from './message.js'
 
 /** Names all addresses among the targets of a retry; `webhook:<id>` names one. */
 const ALL_WEBHOOKS = 'webhook'
@@ -47,6 +62,35 @@ export async function readWebhooks(
     return { id, origin: originOf(to), disabled, ...(await readWebhookState(db, id, environments)) }
   })
   return Promise.all(states)
+}
+
+/**
+ * Queues logged messages once more for the addresses that are still configured, under their ids and in their order.
+ * @returns how many; those that are pending don't count
+ */
+export async function replay(
+  { db, writeSync }: Pick<Tools, 'db' | 'writeSync'>,
+  addresses: readonly WebhookAddress[],
+  { webhooks, ...filter }: MessageFilter,
+): Promise<number> {
+  const ids = addresses.map(({ id }) => id).filter((id) => webhooks?.includes(id) ?? true)
+  if (ids.length === 0) return 0
+  let count = 0
+  let after: MessageKey | undefined
+  for (;;) {
+    const page: MessagePage = { order: 'oldest first', limit: MAX_PER_TRANSACTION, ...(after && { after }) }
+    const found = await findMessages(db, { ...filter, webhooks: ids }, page)
+    const keys = found.map(({ cursor, webhook }) => ({ cursor, webhook }))
+    after = keys.at(-1)
+    if (after === undefined) return count
+    count += await writeSync('replayMessages', keys)
+  }
+}
+
+/** What happened to a test message. */
+export interface TestResult extends Pick<Attempt, 'status' | 'error' | 'ms'> {
+  readonly id: string
+  readonly delivered: boolean
 }
 
 export interface OutboundDeps extends Tools {
@@ -211,6 +255,20 @@ export async function createOutbound(deps: OutboundDeps) {
       for (const id of webhooks) laneOf(id).closedUntil = 0
       loop.workNow()
       return count
+    },
+    async replay(filter: MessageFilter): Promise<number> {
+      const count = await replay(deps, addresses(), filter)
+      loop.workNow()
+      return count
+    },
+    /** Sends a test message past the queue and the log, even while sync is paused or the address disabled. */
+    async test(id: string, type: ChangeType, environment?: Environment): Promise<TestResult | null> {
+      const to = addresses().find((one) => one.id === id)
+      if (to === undefined) return null
+      const at = clock()
+      const sent = testOf(type, environment ?? to.environments[0] ?? 'live', at)
+      const answer = await postMessage(to, sent, at, stopping.signal)
+      return { id: sent.id, delivered: isDelivered(answer), ...shownOf(answer), ms: clock() - at }
     },
     /** Starts nothing more, and waits a few seconds for attempts in flight. */
     async stop(): Promise<void> {

@@ -12,6 +12,7 @@ import {
 } from '../../../src/store/changes.js'
 import { migrate } from '../../../src/store/migrate.js'
 import type { Database } from '../../../src/store/schema.js'
+import type { WriteSync } from '../../../src/store/sync-writes.js'
 import { createOutages } from '../../../src/sync/outages.js'
 import type { WebhookAddress } from '../../../src/sync/outbound/message.js'
 import { createOutbound } from '../../../src/sync/outbound/outbound.js'
@@ -38,6 +39,7 @@ const ALL = {
 
 export interface OutboundStore {
   readonly db: Kysely<Database>
+  readonly writeSync: WriteSync
   /** Everything that was logged. */
   readonly logged: () => string
   /** Has these happen, and whoever tells them look. */
@@ -70,6 +72,7 @@ export async function outboundStore(): Promise<OutboundStore> {
   let running: Awaited<ReturnType<typeof createOutbound>> | null = null
   return {
     db,
+    writeSync,
     logged: () => lines.join(''),
     async change(...changes) {
       const all = changes.map((one) => ({ ...CHANGE, ...one }))
