@@ -273,6 +273,10 @@ describe('the examples of the README and of docs/', { timeout: TIMEOUT_MS }, () 
     }
 
     await follow(reader, ROLES)
+    reader.known['<message>'] = async () => {
+      const { items } = JSON.parse(await reader.shell.run('latchkey sync messages --json'))
+      return items[0].id
+    }
     await follow(reader, OUTBOUND)
 
     expect(holders()).toEqual([])
