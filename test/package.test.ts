@@ -23,7 +23,7 @@ const MAY_HOLD = [
   /^types\/src\/[\w/.-]+\.d\.ts$/,
   /^docs\/[\w-]+\.md$/,
   /^deploy\/\w/,
-  /^examples\/[\w-]+\/[\w.-]+$/,
+  /^examples\/[\w-]+\/[\w./-]+$/,
 ]
 
 /** Packed it has some 450 kB. Much more means that something came in that nobody needs. */
