@@ -20,7 +20,7 @@ const MAY_HOLD = [
   /^bin\/latchkey\.js$/,
   /^dist\/src\/[\w/.-]+\.js$/,
   /^dist\/licenses\/\w+\.txt$/,
-  /^types\/src\/[\w/.-]+\.d\.ts$/,
+  /^types\/[\w/.-]+\.d\.ts$/,
   /^docs\/[\w-]+\.md$/,
   /^deploy\/\w/,
   /^examples\/[\w-]+\/[\w./-]+$/,
