@@ -7,7 +7,7 @@ import { LatchkeyError } from '../errors.js'
 import type { RequestMetrics } from '../operations/metrics.js'
 import type { ApiKey, ApiScope } from './api-key.js'
 import { pathOf } from './query.js'
-import { markProved } from './server.js'
+import { factsOf, markProved } from './server.js'
 
 const BEARER = /^bearer +(\S+) *$/i
 
@@ -215,10 +215,11 @@ export function createFailureLog(
     const address = clientAddress(req)
     const count = failures(address)
     const { limited, justLimited, retryAfterSeconds } = count
-    if (!limited) log.warn({ ...fields, address }, message)
+    const { id: requestId } = factsOf(req)
+    if (!limited) log.warn({ requestId, ...fields, address }, message)
     if (justLimited)
       log.warn(
-        { address, retryAfterSeconds },
+        { requestId, address, retryAfterSeconds },
         `${message}: too many from this address, no longer logging them`,
       )
     return count

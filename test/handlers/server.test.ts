@@ -254,3 +254,37 @@ describe('a stop', () => {
     await stop()
   })
 })
+
+describe('a request id', () => {
+  const idIn = (answer: string) => /\r\nX-Request-Id: (\S+)\r\n/i.exec(answer)?.[1]
+
+  it.each(['a', 'Root=1-67891233-abcdef012345678912345678', 'f'.repeat(128)])(
+    'of the caller, %s, is kept',
+    async (id) => {
+      const { url } = await openFront()
+      const answer = await fetch(`${url}/nowhere`, { headers: { 'x-request-id': id } })
+      expect([answer.headers.get('x-request-id'), await answer.json()]).toMatchObject([id, { requestId: id }])
+    },
+  )
+
+  it.each(['', 'f'.repeat(129), 'a b', 'a"b', 'customer@example.com', 'a, b'])(
+    'of the caller, %j, is replaced by one that no other request has',
+    async (id) => {
+      const { url } = await openFront()
+      const ask = async () =>
+        (await fetch(`${url}/healthz`, { headers: { 'x-request-id': id } })).headers.get('x-request-id')
+      const [first, second] = [await ask(), await ask()]
+      expect([first, second]).toEqual([expect.stringMatching(/^[0-9a-f]{12}-\w+$/), expect.any(String)])
+      expect(second).not.toBe(first)
+    },
+  )
+
+  it('is in what is answered before there is a request, and in the log of a refusal', async () => {
+    const { url, logged } = await openFront()
+    const malformed = await exchange(url, 'no HTTP\r\n\r\n')
+    expect(malformed).toContain(`"requestId":"${idIn(malformed)}"`)
+    const headers = { ...signed('{}', { secret: 'whsec_wrong' }), 'x-request-id': 'r-1' }
+    await fetch(`${url}/webhooks/v3`, { method: 'POST', headers, body: '{}' })
+    expect(logged).toMatchObject([{ requestId: 'r-1', code: 'signature_invalid' }])
+  })
+})
