@@ -72,6 +72,7 @@ export function createAuthenticate(deps: AuthenticateDeps): Authenticate {
     if (key === null) throw refuse(req, header === null || tokenIn(header) === null ? 'missing' : 'wrong')
     if (key.expiresAt !== null && key.expiresAt <= clock()) throw refuse(req, 'expired')
     markProved(req)
+    factsOf(req).keyName = key.name
     keyUsed(key)
     if (key.rateLimit !== null) limitKey(key.name, key.rateLimit)
     if (!key.scopes.includes(scope)) {

@@ -111,9 +111,9 @@ function isHeld(ifNoneMatch: string | undefined, tag: string): boolean {
 
 /** Answers a failed request with problem+json. Details that the caller may not see are logged. */
 export function answerFailure(res: ServerResponse, error: unknown, log: Logger): void {
-  const { id: requestId } = factsOf(res.req)
+  const { id: requestId, route } = factsOf(res.req)
   const { status, headers, body, expected } = problemOf(error, requestId)
-  const request = { requestId, method: res.req.method, url: res.req.url, ...loggedOf(error) }
+  const request = { requestId, method: res.req.method, route, ...loggedOf(error) }
   if (!expected) log.error(request, 'a request failed because of a bug')
   else if (status >= 500 && error !== NO_ROOM) log.warn(request, 'could not serve a request')
 

@@ -288,3 +288,37 @@ describe('a request id', () => {
     expect(logged).toMatchObject([{ requestId: 'r-1', code: 'signature_invalid' }])
   })
 })
+
+describe('the access log', () => {
+  it('has a line for each request, which says nothing of a person', async () => {
+    const addresses = { ...FREE_PORT, trustProxy: 0, accessLog: true, webhooks: null, metrics: null }
+    const { url, logged } = await openFront({ addresses })
+    const id = (name: string) => ({ 'x-request-id': name })
+    await fetch(`${url}/entitlements/cus_gold?environment=live`, {
+      headers: { ...bearer('app'), ...id('1') },
+    })
+    await fetch(`${url}/webhooks/v3`, {
+      method: 'POST',
+      headers: { ...signed('{}'), ...id('2') },
+      body: '{}',
+    })
+    await fetch(`${url}/customers/cus_gold/?email=a%40b.example`, { headers: id('3') })
+    await eventually(() => expect(logged).toHaveLength(3))
+    const line = { msg: 'request', ms: expect.any(Number), bytes: expect.any(Number) }
+    const route = '/entitlements/:customerId'
+    expect(logged.map(({ time, level, pid, hostname, ...fields }) => fields)).toEqual([
+      { ...line, requestId: '1', method: 'GET', route, status: 200, keyName: 'app' },
+      { ...line, requestId: '2', method: 'POST', route: '/webhooks/:endpoint', status: 200, endpoint: 'v3' },
+      { ...line, requestId: '3', method: 'GET', route: null, status: 404 },
+    ])
+  })
+
+  it('marks a request whose caller left', async () => {
+    const addresses = { ...FREE_PORT, trustProxy: 0, accessLog: true, webhooks: null, metrics: null }
+    const { url, logged } = await openFront({ addresses, ingest: () => new Promise(() => {}) })
+    const connection = await openConnection(url)
+    connection.send(DELIVERY)
+    connection.destroy()
+    await eventually(() => expect(logged).toMatchObject([{ route: '/webhooks/:endpoint', aborted: true }]))
+  })
+})
