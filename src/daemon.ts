@@ -28,7 +28,7 @@ import { importLines } from './history/import.js'
 import { MANUAL_ENDPOINT } from './ingest/prepare.js'
 import { createIngestQueue } from './ingest/queue.js'
 import { reportRemarks } from './ingest/remarks.js'
-import { createMetrics, readRefusals } from './operations/metrics.js'
+import { addDaemonMetrics, createMetrics, readRefusals } from './operations/metrics.js'
 import { every } from './operations/schedule.js'
 import { startBackup, startScheduledBackups } from './operations/scheduled-backups.js'
 import { createPerformAct } from './people/acts.js'
@@ -338,6 +338,16 @@ export async function startDaemon(
       failure,
     }
     if (isPrivate) return daemon
+    addDaemonMetrics(metrics.registry, async () => ({
+      version: control.version,
+      isReady: await readiness().then(
+        ({ ready }) => ready,
+        () => false,
+      ),
+      isConfigOutdated: configNote !== null,
+      apiKeys: current.apiKeys,
+      endpoints: current.endpoints,
+    }))
     if (config.backup !== null && postgres === undefined) {
       const backups = startScheduledBackups({
         ...config.backup,
@@ -350,6 +360,7 @@ export async function startDaemon(
     }
     const schedule = watchStore({
       db: store.reader,
+      readBytes: store.bytes,
       refreshDue: writer.refreshDue,
       saveKeyUses: keyUses.save,
       onChanged: () => wake(),

@@ -97,6 +97,9 @@ function receiveWebhook(deps: WebhookDeps): RawHandler<'endpoint'> {
         signature: check.signature,
       },
       receivedAt: now,
+    }).catch((error: unknown) => {
+      metrics.notStored(endpoint.name)
+      throw error
     })
     metrics.delivered(endpoint.name, receipt.disposition)
     sendJson(res, 200, { received: true, id: receipt.id, disposition: receipt.disposition })
