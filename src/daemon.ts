@@ -44,6 +44,7 @@ import { isSamePolicy, policyFingerprint, policyInForce } from './store/settings
 import { ensurePrivateFile } from './store/sqlite/file.js'
 import { openStore } from './store/sqlite/store.js'
 import { callsThatFollow } from './sync/calls-ahead.js'
+import type { Tracing } from './tracing.js'
 
 const POLICY_DIFFERS =
   'the configured policy differs from the one in force, which stays: see `latchkey policy diff`'
@@ -77,6 +78,8 @@ export interface DaemonDeps {
    * sends nothing.
    */
   readonly serves?: 'everybody' | 'this process'
+  /** If omitted, nothing is traced. */
+  readonly tracing?: Tracing | undefined
 }
 
 export interface Daemon {
@@ -105,7 +108,7 @@ export interface Daemon {
  */
 export async function startDaemon(
   config: Config,
-  { clock, random = Math.random, log, serves = 'everybody', control = NO_CONTROL }: DaemonDeps,
+  { clock, random = Math.random, log, serves = 'everybody', control = NO_CONTROL, tracing }: DaemonDeps,
 ): Promise<Daemon> {
   const isPrivate = serves === 'this process'
   const startedAt = clock()
@@ -152,7 +155,7 @@ export async function startDaemon(
     /** Called after each change that may concern roles, groups or streams. */
     let wake = changeStream.wake
     const queue = createIngestQueue({
-      writeBatch: forgetting(keptAnswers, writer.writeBatch),
+      writeBatch: forgetting(keptAnswers, tracing?.ofBatches(writer.writeBatch) ?? writer.writeBatch),
       // A second one would only wait for PostgreSQL's lock, and be half as large.
       underWayAtMost: shared === null ? 2 : 1,
       onWritten: (remarks) => {
@@ -162,6 +165,7 @@ export async function startDaemon(
       onBroken: fail,
       log,
     })
+    const ingest = tracing?.ofDeliveries(queue.ingest) ?? queue.ingest
     started.add('queue', queue.drain)
     // The writer may have ended before the queue existed.
     void failure.then(queue.fail)
@@ -178,7 +182,7 @@ export async function startDaemon(
       log,
     })
     started.add('recomputing', recomputing.close)
-    const { readAccess } = questions
+    const readAccess = tracing?.ofReads('read access', questions.readAccess) ?? questions.readAccess
     logStoreState(store, config, clock(), log)
     // Even an empty list tells a later start that there was a database.
     if (store.isNew) ensurePrivateFile(erasureListOf(store.file))
@@ -190,12 +194,12 @@ export async function startDaemon(
       )
     const erasing = {
       db: store.reader,
-      write: queue.ingest,
+      write: ingest,
       // It also removes their platform accounts.
       finish: () => writer.finishErasures().finally(() => wake()),
     }
     const performAct = createPerformAct({
-      write: queue.ingest,
+      write: ingest,
       findAct: (environment, eventId) => loadManualEvent(store.reader, environment, eventId),
       readAccess,
       blocksOn: async (environment, customerId) =>
@@ -214,6 +218,7 @@ export async function startDaemon(
       registry: metrics.registry,
       clock,
       random,
+      tracing,
       log,
     } satisfies FollowingDeps
     const following = isPrivate ? createResting(syncDeps) : await createFollowing(syncDeps)
@@ -267,7 +272,8 @@ export async function startDaemon(
       environments: () => current.endpoints.map(({ environment }) => environment),
       apiKeys: () => current.apiKeys,
       keyUsed: keyUses.note,
-      ingest: queue.ingest,
+      ...(tracing && { traced: tracing.ofRequests }),
+      ingest,
       keptAnswers,
       catalog: () => catalog,
       changeStream,
@@ -276,6 +282,7 @@ export async function startDaemon(
       performAct,
       erase: createErase(erasing),
       ...questions,
+      readAccess,
       rebuilds: {
         rebuilds: recomputing,
         configuredPolicy: () => ({
@@ -303,7 +310,7 @@ export async function startDaemon(
           sync: await nullIfAway(following.questions.status().then(syncStateJson)),
         }),
       importLines: (lines, { dryRun, ...rules }) =>
-        importLines(lines, rules, { endpointNamed, ingest: dryRun ? null : queue.ingest, clock }),
+        importLines(lines, rules, { endpointNamed, ingest: dryRun ? null : ingest, clock }),
       replays: recomputing,
       messenger: following.messenger,
       sync: following.questions,

@@ -43,6 +43,7 @@ const MAY_IMPORT: Readonly<
     typesOf: ['handlers'],
   },
   log: { code: ['errors'] },
+  tracing: { code: ['handlers'], typesOf: ['ingest', 'sync'] },
   config: { code: ['errors', 'package-file', 'provider', 'entitlements', 'handlers'], typesOf: ['sync'] },
   daemon: {
     code: [
@@ -61,6 +62,7 @@ const MAY_IMPORT: Readonly<
       'entitlements',
       'log',
     ],
+    typesOf: ['tracing'],
   },
   cli: {
     code: [
@@ -81,6 +83,7 @@ const MAY_IMPORT: Readonly<
       'provider',
       'entitlements',
       'log',
+      'tracing',
     ],
   },
 }

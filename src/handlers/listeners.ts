@@ -29,6 +29,8 @@ export interface ListenersDeps extends Omit<RouteDeps & MountDeps, 'authenticate
     readonly webhooks: Address | null
     readonly metrics: Address | null
   }
+  /** If omitted, requests are not traced. */
+  readonly traced?: (handle: RequestListener) => RequestListener
   /** Opens no address and no socket: only `connect` reaches the API. */
   readonly isPrivate?: boolean
   /** Serves the same API to this machine's own user, without a key; null: no socket. */
@@ -86,7 +88,8 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
 
   const running: RunningServer[] = []
   const listen = async (at: ListenAt, handle: RequestListener): Promise<string> => {
-    const watched = addresses.accessLog ? logged(handle, log) : handle
+    const traced = deps.traced?.(handle) ?? handle
+    const watched = addresses.accessLog ? logged(traced, log) : traced
     const server = await createServer({ handle: watched, onDropped }).listen(at)
     running.push(server)
     return server.url
@@ -125,7 +128,7 @@ function logged(handle: RequestListener, log: Logger): RequestListener {
   return (req, res) => {
     const startedAt = performance.now()
     res.on('close', () => {
-      const { id: requestId, route, keyName, endpoint, bytes } = factsOf(req)
+      const { id: requestId, route, keyName, endpoint, bytes, traceId } = factsOf(req)
       lines.info(
         {
           requestId,
@@ -136,6 +139,7 @@ function logged(handle: RequestListener, log: Logger): RequestListener {
           bytes,
           ...(keyName !== null && { keyName }),
           ...(endpoint !== null && { endpoint }),
+          ...(traceId !== null && { traceId }),
           ...(!res.writableFinished && { aborted: true }),
         },
         'request',

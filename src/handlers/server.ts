@@ -88,6 +88,8 @@ export interface RequestFacts {
   endpoint: string | null
   /** Of the body of the answer. */
   bytes: number
+  /** Its trace; null: it is in none. */
+  traceId: string | null
 }
 
 /** Safe in a header, a log line and a shell; long enough for the ids of known proxies. */
@@ -110,6 +112,7 @@ export function factsOf(req: IncomingMessage): RequestFacts {
     keyName: null,
     endpoint: null,
     bytes: 0,
+    traceId: null,
   }
   facts.set(req, first)
   return first

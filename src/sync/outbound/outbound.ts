@@ -102,11 +102,13 @@ export async function createOutbound(deps: OutboundDeps) {
   async function send(to: WebhookAddress, message: Message): Promise<void> {
     const { cursor, environment, customerId, productId } = message.change
     const sent = { ...message, features: featuresOf(productId) }
-    const answer = await postMessage(to, sent, clock(), stopping.signal).catch((error: unknown) => {
-      // Aborted: the result is unknown, and the message stays due.
-      if (stopping.signal.aborted) return null
-      throw error
-    })
+    const answer = await postMessage(to, sent, clock(), stopping.signal, deps.post).catch(
+      (error: unknown) => {
+        // Aborted: the result is unknown, and the message stays due.
+        if (stopping.signal.aborted) return null
+        throw error
+      },
+    )
     if (answer === null) return
     // First, so that nothing else is sent during the write.
     closedUntil = Math.max(closedUntil, answer.closedUntil ?? 0)
