@@ -110,6 +110,10 @@ export async function runDaemon(options: SharedOptions, context: CliContext): Pr
 async function tracingOf(env: CliContext['env'], version: string, log: Logger) {
   const to = env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT || env.OTEL_EXPORTER_OTLP_ENDPOINT
   if (!to || env.OTEL_SDK_DISABLED === 'true') return undefined
+  if (!URL.canParse(to)) {
+    log.warn('OTEL_EXPORTER_OTLP_ENDPOINT is not a URL: nothing is traced')
+    return undefined
+  }
   return (await import('../tracing.js')).startTracing({ env, version, log })
 }
 
