@@ -55,7 +55,8 @@ describe('every page', () => {
     const isChecked: Readonly<Record<string, (fence: ReturnType<typeof fencesOf>[number]) => boolean>> = {
       sh: () => true,
       json: () => true,
-      js: ({ page }) => page === 'docs/roles-and-groups.md',
+      // By test/process/readme.test.ts and test/embedding.test.ts.
+      js: ({ page }) => page === 'docs/roles-and-groups.md' || page === 'docs/embedding.md',
       // By test/postgres/partitions.test.ts.
       sql: ({ page }) => page === 'docs/scaling.md',
       text: ({ outputOf }) => outputOf !== null,

@@ -13,7 +13,7 @@ import {
 import { openMetrics } from './health.js'
 import { createListener, mountRoutes } from './mount.js'
 import type { MountDeps } from './route.js'
-import { createApi, type RouteDeps } from './routes.js'
+import { createApi, type Receive, type RouteDeps } from './routes.js'
 import { createServer, factsOf, type ListenAt, type RunningServer } from './server.js'
 
 interface Address {
@@ -47,6 +47,7 @@ export interface Listeners {
   /** The main listener's if they have none of their own. */
   readonly webhooksUrl: string
   readonly metricsUrl: string
+  readonly receive: Receive
   /** An in-process connection to the same API, with all rights. */
   connect(): Duplex
   stop(): Promise<void>
@@ -77,7 +78,15 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
   }
   const local = createApi({ ...own, authenticate: authenticateLocally, apiKeys: () => [key] }, hasDeliveries)
   const { connect, stop: stopPrivate } = createServer({ handle: local.all })
-  if (deps.isPrivate) return { url: '', webhooksUrl: '', metricsUrl: '', connect, stop: stopPrivate }
+  // No field can hold what is redacted elsewhere, and looking for it takes 30 µs a line.
+  const lines = addresses.accessLog ? log.child({}, { redact: [], level: 'info' }) : null
+  const watched = (handle: RequestListener): RequestListener => {
+    const traced = deps.traced?.(handle) ?? handle
+    return lines === null ? traced : logged(traced, lines)
+  }
+  const receive: Receive = (req, res, endpoint) =>
+    watched((...request) => api.receive(...request, endpoint))(req, res)
+  if (deps.isPrivate) return { url: '', webhooksUrl: '', metricsUrl: '', receive, connect, stop: stopPrivate }
 
   // One line a minute: anybody can open connections.
   const drops = createFailureLimit({ failures: 1 })
@@ -88,9 +97,7 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
 
   const running: RunningServer[] = []
   const listen = async (at: ListenAt, handle: RequestListener): Promise<string> => {
-    const traced = deps.traced?.(handle) ?? handle
-    const watched = addresses.accessLog ? logged(traced, log) : traced
-    const server = await createServer({ handle: watched, onDropped }).listen(at)
+    const server = await createServer({ handle: watched(handle), onDropped }).listen(at)
     running.push(server)
     return server.url
   }
@@ -109,6 +116,7 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
             createListener(mountRoutes([openMetrics], { ...own, authenticate }), log),
           )
         : url,
+      receive,
       connect,
       stop,
     }
@@ -122,9 +130,7 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
  * Logs each request when it has ended. No part of it is personal data: the route instead of the path, no query and no
  * address.
  */
-function logged(handle: RequestListener, log: Logger): RequestListener {
-  // No field can hold what is redacted elsewhere, and looking for it takes 30 µs a line.
-  const lines = log.child({}, { redact: [], level: 'info' })
+function logged(handle: RequestListener, lines: Logger): RequestListener {
   return (req, res) => {
     const startedAt = performance.now()
     res.on('close', () => {
