@@ -8,6 +8,9 @@ const ROOT = join(import.meta.dirname, '..')
 /** What is started or imported by its name; the rest of src/ goes into chunks. */
 const ENTRIES = [
   'index',
+  'client/client',
+  'client/express',
+  'client/hono',
   'cli/main',
   'daemon/writer-thread',
   'doctor/examine-thread',

@@ -9,6 +9,7 @@ export const PAGES = [
   'README.md',
   'docs/config.md',
   'docs/api.md',
+  'docs/client.md',
   'docs/policy.md',
   'docs/deploy.md',
   'docs/embedding.md',
@@ -16,6 +17,7 @@ export const PAGES = [
   'docs/operating.md',
   'docs/data-protection.md',
   'docs/roles-and-groups.md',
+  'docs/webhooks.md',
   'docs/postgres.md',
   'docs/scaling.md',
   'docs/architecture.md',
@@ -110,6 +112,7 @@ const CHECKED_OUT = [
   'migrations',
   'config.schema.json',
   'openapi.json',
+  'openapi.d.ts',
 ]
 
 /** A checkout after `npm ci`: with its dependencies, and built. */
