@@ -624,7 +624,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The state of roles, groups and the outbound webhook.
+         * The state of roles, groups and the outbound webhooks.
          * @description Needs a key with the scope `admin`.
          */
         get: operations["getSync"];
@@ -710,6 +710,66 @@ export interface paths {
         get: operations["checkSync"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sync/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The log of the outbound webhooks, newest first: each message, and the attempts to deliver it.
+         * @description Needs a key with the scope `admin`.
+         */
+        get: operations["listMessages"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sync/messages/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Sends messages of the log again, in their order and under their ids.
+         * @description Needs a key with the scope `admin`.
+         */
+        post: operations["replayMessages"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sync/webhooks/{webhook}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Sends a test message to an address of the outbound webhooks, and answers with what happened.
+         * @description Needs a key with the scope `admin` for both environments.
+         */
+        post: operations["testWebhook"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1453,6 +1513,28 @@ export interface components {
                 message: string;
             } | null;
         };
+        Message: {
+            id: string;
+            webhook: string;
+            /** @enum {string} */
+            type: "entitlement.granted" | "entitlement.changed" | "entitlement.revoked";
+            environment: components["schemas"]["Environment"];
+            customerId: string;
+            productId: string;
+            /** @enum {string} */
+            status: "pending" | "delivered" | "failed";
+            reason: ("gone" | "given_up") | null;
+            /** Format: date-time */
+            queuedAt: string;
+            nextAttemptAt: string | null;
+            attempts: {
+                /** Format: date-time */
+                at: string;
+                status: number | null;
+                error: string | null;
+                ms: number;
+            }[];
+        };
         PlatformCall: {
             environment: components["schemas"]["Environment"];
             target: string;
@@ -1689,21 +1771,22 @@ export interface components {
                     unconfirmed: number;
                 };
             }[];
-            webhook: {
+            webhooks: {
+                id: string;
                 origin: string;
-                messages: {
-                    /** @enum {string} */
-                    state: "pending" | "parked";
-                    reason: ("gone" | "given_up") | null;
-                    count: number;
+                disabled: boolean;
+                waiting: number;
+                oldestWaitingAt: string | null;
+                failed: number;
+                lastDeliveredAt: string | null;
+                lastError: {
                     /** Format: date-time */
-                    oldestAt: string;
-                    lastError: string | null;
-                }[];
-            } | null;
+                    at: string;
+                    reason: string;
+                } | null;
+            }[];
             unreachable: {
-                /** @enum {string} */
-                platform: "discord" | "telegram" | "webhook";
+                platform: string;
                 /** Format: date-time */
                 since: string;
                 reason: string;
@@ -2118,6 +2201,18 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"] & {
                     /** @enum {string} */
                     code: "store_unavailable" | "too_many_streams";
+                };
+            };
+        };
+        /** @description `webhook_not_found`: Webhook not found. */
+        webhook_not_found: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @enum {string} */
+                    code: "webhook_not_found";
                 };
             };
         };
@@ -4373,6 +4468,158 @@ export interface operations {
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["store_unavailable"];
+        };
+    };
+    listMessages: {
+        parameters: {
+            query?: {
+                /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
+                environment?: components["schemas"]["Environment"];
+                /** @description Only the message with this id, which each address may have. */
+                id?: string;
+                /** @description The id of an address in `sync.webhooks` of the config. */
+                webhook?: string;
+                /** @description Only messages of this type. */
+                type?: "entitlement.granted" | "entitlement.changed" | "entitlement.revoked";
+                /** @description Only messages with this status. */
+                status?: "pending" | "delivered" | "failed";
+                /** @description The id of a customer of the payments service. */
+                customerId?: string;
+                /** @description Only changes at this instant or later. */
+                from?: string;
+                /** @description Only changes before this instant. */
+                to?: string;
+                /** @description The maximum number of items on the page. */
+                limit?: number;
+                /** @description The `nextCursor` of the page before; the first page if omitted. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        items: components["schemas"]["Message"][];
+                        pagination: {
+                            nextCursor: string | null;
+                            hasMore: boolean;
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["key_expired-or-unauthorized"];
+            403: components["responses"]["forbidden"];
+            408: components["responses"]["body_incomplete"];
+            429: components["responses"]["rate_limited"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unavailable"];
+        };
+    };
+    replayMessages: {
+        parameters: {
+            query?: {
+                /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
+                environment?: components["schemas"]["Environment"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    ids?: string[];
+                    /** Format: date-time */
+                    from?: string;
+                    /** Format: date-time */
+                    to?: string;
+                    webhook?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        messages: number;
+                    };
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["key_expired-or-unauthorized"];
+            403: components["responses"]["forbidden"];
+            408: components["responses"]["body_incomplete"];
+            413: components["responses"]["body_too_large"];
+            415: components["responses"]["encoding_not_supported-or-media_type_not_supported"];
+            429: components["responses"]["rate_limited"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["not_stored-or-store_unavailable"];
+        };
+    };
+    testWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of an address in `sync.webhooks` of the config. */
+                webhook: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    /**
+                     * @default entitlement.granted
+                     * @enum {string}
+                     */
+                    type?: "entitlement.granted" | "entitlement.changed" | "entitlement.revoked";
+                    environment?: components["schemas"]["Environment"];
+                };
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        id: string;
+                        delivered: boolean;
+                        status: number | null;
+                        error: string | null;
+                        ms: number;
+                    };
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["key_expired-or-unauthorized"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["webhook_not_found"];
+            408: components["responses"]["body_incomplete"];
+            413: components["responses"]["body_too_large"];
+            415: components["responses"]["encoding_not_supported"];
+            429: components["responses"]["rate_limited"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["not_stored-or-store_unavailable"];
         };
     };
     pauseSync: {
