@@ -207,6 +207,10 @@ describe('latchkey sync, of outbound webhooks,', () => {
       { webhook: 'default', type: 'entitlement.granted' },
     ])
     expect(JSON.stringify(all)).not.toContain(accountId(1))
+    const page = await act(daemon, 'GET', '/sync/messages?limit=2')
+    const next = await act(daemon, 'GET', `/sync/messages?limit=2&cursor=${page.pagination.nextCursor}`)
+    expect([...page.items, ...next.items]).toEqual(all)
+    expect(next.pagination).toEqual({ nextCursor: null, hasMore: false })
     expect(await messages(`--webhook crm --customer cus_1 --id ${all[0].id}`)).toHaveLength(1)
     expect(await textOf(folder, 'sync messages --limit 1')).toMatch(/^msg_\S+ +default .* 204 in \d+ ms/)
 
