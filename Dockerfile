@@ -4,7 +4,7 @@ COPY package.json package-lock.json ./
 COPY scripts scripts
 COPY migrations migrations
 COPY src src
-RUN npm ci --omit=dev --no-audit --no-fund
+RUN npm ci --no-audit --no-fund && npm prune --omit=dev
 
 FROM node:24-slim
 WORKDIR /opt/latchkey

@@ -6,6 +6,7 @@ export default mergeConfig(config, {
   test: {
     exclude: [
       ...configDefaults.exclude,
+      'test/{embedding,examples,package}.test.ts',
       'test/process/**',
       'test/faults/**',
       'test/hazards/**',

@@ -20,7 +20,7 @@ import { createWorkFolder } from './work-folder.js'
  * What an app asks of a daemon: many checks in one request, and the change stream with many idle clients.
  * On Linux: it reads there what another process costs.
  *
- *   node dist/bench/app.js [--customers 100000] [--clients 2000] [--changes 20] [--rounds 3] [--folder F]
+ *   node --import ./scripts/typescript.js bench/app.ts [--customers 100000] [--clients 2000] [--changes 20] [--rounds 3] [--folder F]
  */
 
 /** Opened at once: the system queues a limited number of new connections. */

@@ -17,7 +17,7 @@ import { createWorkFolder, onDisk } from './work-folder.js'
  * the same on a small one, in the same run. Takes minutes, and about 3 kB of disk for each event.
  * On Linux: it tells what another process costs.
  *
- *   node dist/bench/growth.js [--customers 1000000] [--events-per-customer 5] [--sample 100] [--rounds 3]
+ *   node --import ./scripts/typescript.js bench/growth.ts [--customers 1000000] [--events-per-customer 5] [--sample 100] [--rounds 3]
  *                             [--requests 20000] [--warm-up 3000] [--connections 64] [--folder F]
  *
  * With --folder the large store stays there, and the next run of that size takes it as it is.

@@ -18,7 +18,7 @@ import { createWorkFolder, syncMicros } from './work-folder.js'
  * what one writes on the first day, and beside what keeps the events of another payments service there, in one run.
  * On Linux: it tells what another process costs.
  *
- *   node dist/bench/postgres.js [--rounds 3] [--requests 20000] [--warm-up 3000] [--connections 64] [--instances 2]
+ *   node --import ./scripts/typescript.js bench/postgres.ts [--rounds 3] [--requests 20000] [--warm-up 3000] [--connections 64] [--instances 2]
  *                               [--subscriptions 20000] [--folder F] [--url postgres://...: one that runs already]
  *                               [--against F: where another version of Latchkey is built]
  *                               [--stripe-sync F: after `npm install --prefix F @supabase/stripe-sync-engine`]

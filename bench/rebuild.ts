@@ -22,7 +22,7 @@ import { createWorkFolder, onDisk } from './work-folder.js'
  * and parses them; and how fast deliveries are acknowledged meanwhile. About 3 kB of disk for each event.
  * On Linux: it tells what another process costs.
  *
- *   node dist/bench/rebuild.js [--customers 100000] [--events-per-customer 10] [--sample 100] [--rounds 3]
+ *   node --import ./scripts/typescript.js bench/rebuild.ts [--customers 100000] [--events-per-customer 10] [--sample 100] [--rounds 3]
  *                              [--requests 20000] [--warm-up 3000] [--connections 64] [--folder F]
  *
  * With --folder the store stays there, and the next run of that size takes it as it is.

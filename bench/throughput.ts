@@ -9,7 +9,7 @@ import { createWorkFolder } from './work-folder.js'
  * How fast Latchkey takes deliveries in and answers questions, beside servers that do less, in the same run.
  * On Linux: it tells what another process costs.
  *
- *   node dist/bench/throughput.js [--rounds 3] [--requests 20000] [--warm-up 3000] [--connections 64] [--folder F]
+ *   node --import ./scripts/typescript.js bench/throughput.ts [--rounds 3] [--requests 20000] [--warm-up 3000] [--connections 64] [--folder F]
  *                                 [--against F: where another version is built, for the renewals]
  */
 

@@ -12,7 +12,7 @@ import { createWorkFolder } from './work-folder.js'
  * What a delivery costs the writer: its CPU time, and how many pages each transaction puts into the write-ahead log.
  * Renewals of random subscriptions, alone and with the payments that they are paid by.
  *
- *   node dist/bench/writer.js [--subscriptions 20000] [--deliveries 12800] [--batch 64] [--folder F]
+ *   node --import ./scripts/typescript.js bench/writer.ts [--subscriptions 20000] [--deliveries 12800] [--batch 64] [--folder F]
  */
 
 const { folder, numbers } = readOptions({ subscriptions: 20_000, deliveries: 12_800, batch: 64 })

@@ -17,12 +17,14 @@ import { examineApart } from './doctor/examine.js'
 import { ok, warn } from './doctor/finding.js'
 import { answerFor, longerLasting } from './entitlements/entitlement.js'
 import { catalogOf } from './entitlements/features.js'
+import { LatchkeyError } from './errors.js'
 import { socketFileOf } from './handlers/api-key.js'
 import { bytesBeingRead } from './handlers/body.js'
 import { createChangeStream } from './handlers/change-stream.js'
 import type { ControlDeps } from './handlers/control.js'
 import { createKeptAnswers, forgetting, type KeptAnswers } from './handlers/kept-answers.js'
 import { assertCanListen, type Listeners, startListeners } from './handlers/listeners.js'
+import type { Receive } from './handlers/routes.js'
 import { syncStateJson } from './handlers/sync.js'
 import { importLines } from './history/import.js'
 import { MANUAL_ENDPOINT } from './ingest/prepare.js'
@@ -48,6 +50,8 @@ import { callsThatFollow } from './sync/calls-ahead.js'
 
 const POLICY_DIFFERS =
   'the configured policy differs from the one in force, which stays: see `latchkey policy diff`'
+
+const STOPPED = new LatchkeyError('not_stored', 'Latchkey has stopped. Send it again.')
 
 const KEY_USES_LOST = 'could not store when API keys were used'
 
@@ -85,6 +89,8 @@ export interface Daemon {
   readonly url: string
   readonly webhooksUrl: string
   readonly metricsUrl: string
+  /** Takes a delivery that another server has accepted. */
+  readonly receive: Receive
   /** An in-process connection to its API, with all rights. */
   connect(): Duplex
   /**
@@ -163,7 +169,11 @@ export async function startDaemon(
       onBroken: fail,
       log,
     })
-    started.add('queue', queue.drain)
+    let isStopping = false
+    started.add('queue', () => {
+      isStopping = true
+      return queue.drain()
+    })
     // The writer may have ended before the queue existed.
     void failure.then(queue.fail)
     const clearingAnswers: KeptAnswers['clearedDuring'] = (change) =>
@@ -268,7 +278,8 @@ export async function startDaemon(
       environments: () => current.endpoints.map(({ environment }) => environment),
       apiKeys: () => current.apiKeys,
       keyUsed: keyUses.note,
-      ingest: queue.ingest,
+      // Another server, which goes on, may still take deliveries in.
+      ingest: (delivery) => (isStopping ? Promise.reject(STOPPED) : queue.ingest(delivery)),
       keptAnswers,
       catalog: () => catalog,
       changeStream,
@@ -320,6 +331,7 @@ export async function startDaemon(
       url: listeners.url,
       webhooksUrl: listeners.webhooksUrl,
       metricsUrl: listeners.metricsUrl,
+      receive: listeners.receive,
       connect: listeners.connect,
       reload: async (next) => {
         current = next

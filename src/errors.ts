@@ -26,6 +26,7 @@ export const ERRORS = {
   customer_not_found: [404, 'Customer not found'],
   event_not_found: [404, 'Event not found'],
   body_removed: [410, 'Body removed'],
+  body_already_read: [500, 'Body already read'],
   config_invalid: [500, 'A secret is missing'],
   config_missing: null,
   store_in_use: null,

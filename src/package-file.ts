@@ -14,3 +14,14 @@ export function packageFile(name: string, below = fileURLToPath(import.meta.url)
   if (folder === below) throw new Error('there is no package.json above the program')
   return packageFile(name, folder)
 }
+
+type Thread =
+  | 'daemon/writer-thread'
+  | 'doctor/examine-thread'
+  | 'operations/backup-thread'
+  | 'store/sqlite/checkpoint-thread'
+
+/** The built file of a thread, even if the sources themselves run, as in tests: threads only run built files. */
+export function threadFile(name: Thread): string {
+  return packageFile(join('dist', 'src', `${name}.js`))
+}

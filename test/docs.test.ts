@@ -55,7 +55,8 @@ describe('every page', () => {
     const isChecked: Readonly<Record<string, (fence: ReturnType<typeof fencesOf>[number]) => boolean>> = {
       sh: () => true,
       json: () => true,
-      js: ({ page }) => page === 'docs/webhooks.md',
+      // By test/process/readme.test.ts, test/embedding.test.ts and test/client/gates.test.ts.
+      js: ({ page }) => ['docs/webhooks.md', 'docs/embedding.md', 'docs/client.md'].includes(page),
       // By test/postgres/partitions.test.ts.
       sql: ({ page }) => page === 'docs/scaling.md',
       text: ({ outputOf }) => outputOf !== null,

@@ -23,7 +23,7 @@ export interface LoadGenerator {
 
 /** Load comes from a process of its own, so that it takes no turn from a server or from whoever measures. */
 export function startLoadGenerator(): LoadGenerator {
-  const child = fork(new URL('process.js', import.meta.url))
+  const child = fork(new URL('process.ts', import.meta.url))
   tieToThisProcess(child)
   const { pid } = child
   if (pid === undefined) throw new Error('The load process could not be started.')

@@ -3,7 +3,7 @@ import { type Effort, effortOf } from './effort.js'
 
 /*
  * Reads of every stored event what a rebuild reads, in the order in which the file has them, and parses it; does
- * nothing with it. In a process of its own: node dist/bench/rebuild/read-all.js DATABASE
+ * nothing with it. In a process of its own: node --import ./scripts/typescript.js bench/rebuild/read-all.ts DATABASE
  */
 
 interface EventRow {

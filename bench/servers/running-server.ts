@@ -16,7 +16,7 @@ export async function startServer(
   name: 'bare-http' | 'bare-express' | 'obvious-receiver' | 'stripe-sync',
   ...args: string[]
 ): Promise<RunningServer> {
-  const child = fork(new URL(`${name}.js`, import.meta.url), args)
+  const child = fork(new URL(`${name}.ts`, import.meta.url), args)
   tieToThisProcess(child)
   const port = await nextMessage<number>(child)
   if (child.pid === undefined) throw new Error(`${name} has no process.`)

@@ -5,6 +5,16 @@ import type { Api } from './api.js'
 import { apiCommand, command } from './command.js'
 import { detailText, linesText } from './text.js'
 
+/** `latchkey init`: writes the config that a first start would write. */
+const initCommand = command('init', {
+  about: 'write a first config with a sandbox endpoint and an API key',
+  examples: ['init', 'init --config /etc/latchkey/config.json'],
+  async run(given) {
+    const { init } = await import('./init.js')
+    init(given)
+  },
+})
+
 /** `latchkey serve`: runs the daemon until it is stopped. Creates a config if none is named and none exists. */
 const serveCommand = command('serve', {
   about: 'run the daemon; see `latchkey stop` and `latchkey reload`',
@@ -91,4 +101,4 @@ async function hasGone(api: Api, startedAt: string): Promise<boolean> {
   }
 }
 
-export const controlCommands = [serveCommand, statusCommand, reloadCommand, stopCommand]
+export const controlCommands = [initCommand, serveCommand, statusCommand, reloadCommand, stopCommand]

@@ -23,9 +23,15 @@ export interface FirstConfigOptions {
 
 export interface FirstConfig {
   readonly key: string
-  /** For the terminal, never for a log: on a terminal it contains the key. */
-  readonly text: string
+  /** Where the key is, absolute; null on a terminal. */
+  readonly keyFile: string | null
+  /** For the terminal, never for a log, like the next: on a terminal they contain the key. */
+  readonly created: string
+  /** What to try with the running daemon. */
+  readonly next: string
 }
+
+export const FIRST_EVENT = 'trigger payment.authorized --customer cus_1 --product pro_1'
 
 /** Creates the config of a first start: one sandbox endpoint, the example policy, one API key. Never overwrites. */
 export function createFirstConfig({ path, isTerminal, schema, ...given }: FirstConfigOptions): FirstConfig {
@@ -44,12 +50,26 @@ export function createFirstConfig({ path, isTerminal, schema, ...given }: FirstC
     policy: EXAMPLE_POLICY,
   }
   createConfigFile(path, `${JSON.stringify(config, null, 2)}\n`)
-  if (isTerminal) return { key, text: firstStartText(path, url, `API key (shown only now): ${key}`, key) }
+  const created = `Created ${path} with a sandbox endpoint named "sandbox", the example policy and an API key.`
+  const answer = (keyFile: string | null, keyLine: string, token: string): FirstConfig => ({
+    key,
+    keyFile,
+    created: `${created}\n${keyLine}\n`,
+    next: [
+      'Try next, in a second terminal while this runs:',
+      `  export LATCHKEY_API_KEY=${token}`,
+      `  npx latchkey ${FIRST_EVENT}`,
+      '  npx latchkey check cus_1',
+      `  curl -H "Authorization: Bearer $LATCHKEY_API_KEY" ${url}/entitlements/cus_1`,
+      '',
+    ].join('\n'),
+  })
+  if (isTerminal) return answer(null, `API key (shown only now): ${key}`, key)
   const keyFile = join(dirname(path), 'data', 'first-key.txt')
   mkdirSync(dirname(keyFile), { recursive: true, mode: 0o700 })
   writePrivateFile(keyFile, `${key}\n`, { replace: true })
   const shown = relative(dirname(path), keyFile)
-  return { key, text: firstStartText(path, url, `API key: in ${shown}`, `$(cat ${shown})`) }
+  return answer(keyFile, `API key: in ${shown}`, `$(cat ${shown})`)
 }
 
 function createConfigFile(path: string, text: string): void {
@@ -57,20 +77,7 @@ function createConfigFile(path: string, text: string): void {
     writePrivateFile(path, text, { replace: false })
   } catch (error) {
     if (reasonOf(error) !== 'EEXIST') throw error
-    throw new LatchkeyError('config_invalid', `the config file ${path} exists already`, { cause: error })
+    const message = `the config file ${path} exists already: start it with \`latchkey serve\``
+    throw new LatchkeyError('config_invalid', message, { cause: error })
   }
-}
-
-function firstStartText(path: string, url: string, keyLine: string, token: string): string {
-  return [
-    `Created ${path} with a sandbox endpoint named "sandbox", the example policy and an API key.`,
-    keyLine,
-    '',
-    'Try next, in a second terminal while this runs:',
-    `  export LATCHKEY_API_KEY=${token}`,
-    '  npx latchkey trigger payment.authorized --customer cus_1 --product pro_1',
-    '  npx latchkey check cus_1',
-    `  curl -H "Authorization: Bearer $LATCHKEY_API_KEY" ${url}/entitlements/cus_1`,
-    '',
-  ].join('\n')
 }

@@ -10,6 +10,8 @@ import { isPostgres, readOverrides, sqlitePath } from './server.js'
 
 export interface LoadConfigOptions {
   readonly path: string
+  /** The config as an object, in place of a file: then the path only says what relative paths are relative to. */
+  readonly value?: object | undefined
   /** The source of `${env:NAME}` and the `LATCHKEY_*` overrides. */
   readonly env: Readonly<Record<string, string | undefined>>
   readonly readFile?: (path: string) => string
@@ -32,13 +34,16 @@ export interface LoadedConfig {
  */
 export function loadConfig({
   path,
+  value: given,
   env,
   readFile = readText,
   secrets = 'all',
 }: LoadConfigOptions): LoadedConfig {
   const absolute = resolve(path)
   const folder = dirname(absolute)
-  const { value, duplicates, reserved } = parseJsonText(readConfigText(absolute, readFile), absolute)
+  const name = given === undefined ? `the config file ${absolute}` : 'the config object'
+  const text = given === undefined ? readConfigText(absolute, readFile) : JSON.stringify(given)
+  const { value, duplicates, reserved } = parseJsonText(text, absolute)
   const mayLackSecrets = secrets === 'when read'
   const resolved = resolveReferences(value, { env, readFile, folder, mayLackSecrets })
   const { data, error } = configSchema.safeParse(resolved.value, { error: describeIssue })
@@ -51,13 +56,13 @@ export function loadConfig({
   const known = new Set(certain.map(({ path }) => formatPath(path)))
   const further = [...invalid, ...conflicts].filter(({ path }) => !known.has(formatPath(path)))
   const problems = [...duplicates, ...certain, ...further, ...wrongOverrides]
-  if (problems.length > 0 || data === undefined) throw invalidConfig(absolute, problems.map(toIssue))
+  if (problems.length > 0 || data === undefined) throw invalidConfig(name, problems.map(toIssue))
 
   const { server, database, backup, log } = data
   const url = overrides.databaseUrl ?? database.url
   const config: Config = {
     ...data,
-    path: absolute,
+    path: given === undefined ? absolute : name,
     server: { ...server, host: overrides.host ?? server.host, port: overrides.port ?? server.port },
     // On PostgreSQL there is no such file: it only says where the local socket is.
     database: isPostgres(url)
@@ -71,7 +76,7 @@ export function loadConfig({
     message: `${message}, so it was not checked`,
   }))
   const warnings = [...findWarnings(config), ...unchecked]
-  throwWhereRead(config, resolved.missing, (issue) => invalidConfig(absolute, [issue]))
+  throwWhereRead(config, resolved.missing, (issue) => invalidConfig(name, [issue]))
   return { config, warnings }
 }
 
@@ -88,9 +93,9 @@ export function readConfigText(path: string, readFile = readText): string {
   }
 }
 
-function invalidConfig(path: string, issues: readonly Issue[]): LatchkeyError {
+function invalidConfig(name: string, issues: readonly Issue[]): LatchkeyError {
   const count = issues.length === 1 ? 'a problem' : `${issues.length} problems`
-  return new LatchkeyError('config_invalid', `the config file ${path} has ${count}`, { issues })
+  return new LatchkeyError('config_invalid', `${name} has ${count}`, { issues })
 }
 
 /** A device or a pipe might never end. */

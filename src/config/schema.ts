@@ -45,7 +45,7 @@ type Sections = DeepReadonly<z.output<typeof configSchema>>
 
 /** The whole configuration, with references resolved and defaults filled in. It contains secrets: never logged. */
 export interface Config extends Omit<Sections, 'database'> {
-  /** The path of its file, absolute. */
+  /** The path of its file, absolute; a few words if there is no file. */
   readonly path: string
   readonly database: {
     readonly url: string

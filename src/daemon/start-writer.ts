@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import { LatchkeyError } from '../errors.js'
+import { threadFile } from '../package-file.js'
 import type { WorkOptions } from '../recompute/run.js'
-import { threadFile } from '../store/sqlite/thread-file.js'
 import { packBatch, type ThreadRequest, type ThreadResponse, unpackError } from './thread-messages.js'
 import type { OpenWriter } from './writer.js'
 
@@ -30,7 +30,7 @@ type RequestBody = ThreadRequest extends infer Each
  * `writer_ended`.
  */
 export function startWriter({ file, clock, onEnded }: StartWriterDeps): OpenWriter {
-  const thread = new Worker(threadFile(import.meta.url, 'writer-thread'), { workerData: { file } })
+  const thread = new Worker(threadFile('daemon/writer-thread'), { workerData: { file } })
   const calls = new Map<number, Call>()
   let lastId = 0
   let ended: LatchkeyError | null = null

@@ -3,8 +3,8 @@ import type { LoadedConfig } from '../config/load.js'
 import { issueLine } from '../errors.js'
 import type { SyncStatusJson } from '../handlers/sync.js'
 import { readGaps } from '../operations/delivery-gaps.js'
+import { threadFile } from '../package-file.js'
 import type { Db } from '../store/schema.js'
-import { threadFile } from '../store/sqlite/thread-file.js'
 import { checkClock, checkDeliveries, checkEvents, checkRefusals, checkSecrets } from './deliveries.js'
 import { type DaemonFacts, type Finding, ok, warn } from './finding.js'
 import { checkBackup, checkDisk, checkFiles, checkKeys, checkLog } from './machine.js'
@@ -111,7 +111,7 @@ export interface Examined extends Pick<Examination, 'config' | 'thorough' | 'dae
 /** The same in a separate thread. */
 export function examineApart(examined: Examined): Promise<readonly Finding[]> {
   return new Promise((resolve, reject) => {
-    const thread = new Worker(threadFile(import.meta.url, 'examine-thread'), { workerData: examined })
+    const thread = new Worker(threadFile('doctor/examine-thread'), { workerData: examined })
     thread.on('message', resolve)
     thread.on('error', reject)
     thread.on('exit', () => reject(new Error('the examination ended without a result')))

@@ -12,7 +12,7 @@ import { type ChangeLogDeps, changeAnswer, readChanges } from './customers.js'
 import { READ, route, type Stream } from './route.js'
 import { leaveBound } from './server.js'
 
-/** Proxies usually cut a connection that is silent for a minute. */
+/** Proxies usually cut a connection that is silent for a minute; `src/client` takes 20 seconds without one for a cut. */
 const HEARTBEAT_MS = 15_000
 /** How long a client waits before it connects again. */
 const RETRY_MS = 2_000
@@ -26,8 +26,12 @@ interface Client {
   readonly environment: Environment
   /** False once its key is gone or has expired. */
   readonly mayRead: () => boolean
+  /** By the monotonic clock, before anything was read for it. */
+  readonly openedAt: number
   /** The change log up to here was sent. */
   cursor: string
+  /** A comment is due: it says that everything stored before it was sent. */
+  owesComment: boolean
 }
 
 interface ChangeStreamDeps extends ChangeLogDeps {
@@ -49,7 +53,7 @@ export function createChangeStream(
   let isStopped = false
   let sending: Promise<void> | null = null
   const heartbeat = setInterval(() => {
-    for (const { res } of clients) if (!res.writableNeedDrain) res.write(':\n\n')
+    for (const client of clients) client.owesComment = true
     wake()
   }, HEARTBEAT_MS).unref()
 
@@ -72,17 +76,23 @@ export function createChangeStream(
   }
 
   async function sendNext(): Promise<void> {
+    const askedAt = performance.now()
     // Read before the changes: an empty page then means that there is nothing up to here.
     const newest = await readCursor()
-    const behind = [...clients].filter(({ cursor, res }) => cursor !== newest && !res.writableNeedDrain)
+    const ready = [...clients].filter(({ res }) => !res.writableNeedDrain)
+    const behind = ready.filter(({ cursor }) => cursor !== newest)
+    sayComplete(
+      ready.filter(({ cursor }) => cursor === newest),
+      askedAt,
+    )
     const groups = Map.groupBy(behind, ({ environment, cursor }) => `${environment} ${cursor}`)
     for (const group of groups.values()) {
-      await sendPage(group, newest)
+      await sendPage(group, newest, askedAt)
       await turn()
     }
   }
 
-  async function sendPage(group: readonly Client[], newest: string): Promise<void> {
+  async function sendPage(group: readonly Client[], newest: string, askedAt: number): Promise<void> {
     const [{ environment, cursor: after }] = group as [Client]
     const changes = await readChanges(changeLog, { environment, after, limit: PAGE }).catch(
       (error: unknown) => {
@@ -99,6 +109,16 @@ export function createChangeStream(
       if (events.length > 0) client.res.write(events)
     }
     if (changes?.length === PAGE) isWoken = true
+    else sayComplete(group, askedAt)
+  }
+
+  /** Only what was stored before the read was certainly in it, so that is the instant named. */
+  function sayComplete(group: readonly Client[], askedAt: number): void {
+    for (const client of group) {
+      if (!client.owesComment || client.openedAt > askedAt || !clients.has(client)) continue
+      client.owesComment = false
+      client.res.write(`: ${Math.floor(askedAt - client.openedAt)}\n\n`)
+    }
   }
 
   function end(client: Client): void {
@@ -123,11 +143,12 @@ export function createChangeStream(
         throw new LatchkeyError('too_many_streams', message)
       }
       if (after !== null) await readChanges(changeLog, { ...client, after, limit: 1 })
+      const openedAt = performance.now()
       const cursor = after ?? (await readCursor())
       return (res) => {
         if (res.destroyed) return
         leaveBound(res.req)
-        const opened = { ...client, res, cursor }
+        const opened = { ...client, res, openedAt, cursor, owesComment: true }
         clients.add(opened)
         res.on('drain', wake).on('close', () => clients.delete(opened))
         res.writeHead(200, {

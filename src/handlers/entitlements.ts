@@ -113,7 +113,9 @@ function answerEntitlements(deps: EntitlementDeps & MountDeps): RawHandler<'cust
     if (req.method !== 'GET' && req.method !== 'HEAD') throw methodNotAllowed(res, 'GET, HEAD')
     const question = readQuestion(req, customerId)
     const now = clock()
-    const kept = question.at === null ? keptAnswers.find(question.environment, customerId, now) : null
+    // A kept answer has the cursor of when it was kept; a caller with a cache of its own needs the newest.
+    const mayBeKept = question.at === null && req.headers['cache-control'] !== 'max-age=0'
+    const kept = mayBeKept ? keptAnswers.find(question.environment, customerId, now) : null
     if (kept === null) return answerFromStore(res, question)
     sendTagged(res, kept.tag, kept.text(now))
     return undefined

@@ -7,7 +7,7 @@ import { createAuthenticate, createClientAddress, createFailureLimit } from './a
 import { openMetrics } from './health.js'
 import { createListener, mountRoutes } from './mount.js'
 import type { MountDeps } from './route.js'
-import { createApi, type RouteDeps } from './routes.js'
+import { createApi, type Receive, type RouteDeps } from './routes.js'
 import { createServer, type ListenAt, type RunningServer } from './server.js'
 
 interface Address {
@@ -37,6 +37,7 @@ export interface Listeners {
   /** The main listener's if they have none of their own. */
   readonly webhooksUrl: string
   readonly metricsUrl: string
+  readonly receive: Receive
   /** An in-process connection to the same API, with all rights. */
   connect(): Duplex
   stop(): Promise<void>
@@ -63,7 +64,8 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
   const key = localKey()
   const local = createApi({ ...own, authenticate: () => key, apiKeys: () => [key] }, hasDeliveries)
   const { connect, stop: stopPrivate } = createServer({ handle: local.all })
-  if (deps.isPrivate) return { url: '', webhooksUrl: '', metricsUrl: '', connect, stop: stopPrivate }
+  const { receive } = api
+  if (deps.isPrivate) return { url: '', webhooksUrl: '', metricsUrl: '', receive, connect, stop: stopPrivate }
 
   // One line a minute: anybody can open connections.
   const drops = createFailureLimit({ failures: 1 })
@@ -93,6 +95,7 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
             createListener(mountRoutes([openMetrics], { ...own, authenticate }), log),
           )
         : url,
+      receive,
       connect,
       stop,
     }

@@ -1,7 +1,7 @@
 /* The table of all routes, and which of them a listener serves. */
 
 import { readFileSync } from 'node:fs'
-import type { RequestListener } from 'node:http'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { packageFile } from '../package-file.js'
 import { type ChangeStreamRouteDeps, changeStreamRoute } from './change-stream.js'
 import { type CheckDeps, checkRoute } from './checks.js'
@@ -95,11 +95,18 @@ export const ROUTE_GROUPS: readonly RouteGroup<RouteDeps>[] = [
 /** If two paths match a request, the first one serves it. */
 export const ROUTES = ROUTE_GROUPS.flatMap(({ routes }) => routes)
 
-/** `all`: the whole table, except the route for deliveries if that has its own listener; `delivered`: only that. */
-export function createApi(
-  deps: RouteDeps & MountDeps,
-  hasDeliveries: boolean,
-): { readonly all: RequestListener; readonly delivered: RequestListener } {
+/** Takes a delivery that another server has accepted. @param endpoint its name, still percent-encoded */
+export type Receive = (req: IncomingMessage, res: ServerResponse, endpoint: string) => void
+
+interface Api {
+  /** The whole table, except the route for deliveries if that has its own listener. */
+  readonly all: RequestListener
+  /** Only the route for deliveries. */
+  readonly delivered: RequestListener
+  readonly receive: Receive
+}
+
+export function createApi(deps: RouteDeps & MountDeps, hasDeliveries: boolean): Api {
   const table = mountRoutes(ROUTES, deps)
   const pathNamed = (name: string) => table.find(({ path }) => path === name) as MountedPath
   const webhooks = pathNamed(WEBHOOK_PATH)
@@ -109,5 +116,6 @@ export function createApi(
   return {
     all: createListener(paths, deps.log, hasDeliveries ? [takeWebhook, takeQuestion] : [takeQuestion]),
     delivered: createListener([webhooks], deps.log, [takeWebhook]),
+    receive: (req, res, endpoint) => void webhooks.serve(req, res, `/webhooks/${endpoint}`),
   }
 }

@@ -2,9 +2,9 @@ import { Worker } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import { failureText, LatchkeyError } from '../errors.js'
+import { threadFile } from '../package-file.js'
 import type { Backup } from '../store/sqlite/copy.js'
 import { emptyPartOf, removePartOf } from '../store/sqlite/file.js'
-import { threadFile } from '../store/sqlite/thread-file.js'
 import { backupFileAt, newestBackupAt, pruneBackups } from './backup-folder.js'
 import { createBackupGauge } from './metrics.js'
 import { every, MINUTE_MS, type Schedule } from './schedule.js'
@@ -79,7 +79,7 @@ export function startScheduledBackups(deps: ScheduledBackupsDeps): Schedule {
 /** Makes a backup in a separate thread. Never overwrites. */
 export function startBackup(file: string, target: string): BackupUnderWay {
   const request: BackupRequest = { file, target }
-  const thread = new Worker(threadFile(import.meta.url, 'backup-thread'), { workerData: request })
+  const thread = new Worker(threadFile('operations/backup-thread'), { workerData: request })
   const done = new Promise<Backup>((resolve, reject) => {
     let reply: BackupReply = { reason: 'The backup thread ended before the backup was complete.' }
     thread.on('message', (message: BackupReply) => {

@@ -40,9 +40,9 @@ describe('the config of a first start', () => {
   })
 
   it('keeps the address that the environment names, for later commands, and leads editors to its schema', () => {
-    const { path, text } = firstStart(true, { host: '127.0.0.2', port: '4999' })
+    const { path, next } = firstStart(true, { host: '127.0.0.2', port: '4999' })
     expect(loadConfig({ path, env: {} }).config.server).toMatchObject({ host: '127.0.0.2', port: 4999 })
-    expect(text).toContain(' http://127.0.0.2:4999/entitlements/cus_1\n')
+    expect(next).toContain(' http://127.0.0.2:4999/entitlements/cus_1\n')
     const { $schema } = JSON.parse(readFileSync(path, 'utf8'))
     expect(resolve(dirname(path), $schema)).toBe(schema)
     for (const port of ['0', '', 'x']) {

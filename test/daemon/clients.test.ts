@@ -1,20 +1,13 @@
 /* Clients that public generators make of openapi.json compile, and read what a daemon answers. */
 
-import { symlinkSync, writeFileSync } from 'node:fs'
+import { readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import { expect, it } from 'vitest'
 import { ROOT, runProgram } from '../world.js'
 import { API_KEY, runDaemon, send } from './running-daemon.js'
 import { wireEvent } from './wire-events.js'
 
-/** `openapi-typescript` needs the compiler's older interface, which came with the other generator. */
-const OLDER_COMPILER = `import { registerHooks } from 'node:module'
-const parentURL = ${JSON.stringify(pathToFileURL(join(ROOT, 'node_modules/oazapfts/package.json')).href)}
-registerHooks({
-  resolve: (name, context, next) => next(name, name === 'typescript' ? { ...context, parentURL } : context),
-})
-`
+const OLDER_COMPILER = join(ROOT, 'scripts', 'older-compiler.js')
 
 const PROJECT = {
   compilerOptions: {
@@ -64,7 +57,6 @@ it('clients made by openapi-typescript and oazapfts compile, and read answers an
   await send(daemon, wireEvent('payment.authorized'))
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }')
-  writeFileSync(join(folder, 'older-compiler.js'), OLDER_COMPILER)
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(PROJECT))
   writeFileSync(join(folder, 'app.ts'), APP)
   const run = async (...args: readonly string[]) => {
@@ -76,11 +68,15 @@ it('clients made by openapi-typescript and oazapfts compile, and read answers an
 
   await Promise.all([
     run(
-      ...['--import', './older-compiler.js', join(packages, 'openapi-typescript/bin/cli.js')],
+      ...['--import', OLDER_COMPILER, join(packages, 'openapi-typescript/bin/cli.js')],
       ...[description, '-o', 'types.ts'],
     ),
     run(join(packages, 'oazapfts/dist/cli.js'), description, 'functions.ts'),
   ])
+  // What the client in this package takes its types from: `npm run schema` writes it.
+  expect(readFileSync(join(ROOT, 'openapi.d.ts'), 'utf8')).toBe(
+    readFileSync(join(folder, 'types.ts'), 'utf8'),
+  )
   await run(join(packages, 'typescript/bin/tsc'), '-p', '.')
 
   expect(JSON.parse(await run('built/app.js', daemon.url, API_KEY))).toEqual({

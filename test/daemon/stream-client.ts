@@ -10,6 +10,8 @@ export interface StreamedChange {
 export interface StreamClient {
   /** Every change so far. */
   readonly changes: readonly StreamedChange[]
+  /** How many changes had come before each comment. */
+  readonly comments: readonly number[]
   readonly head: Response
   /** What the next connection sends as `Last-Event-ID`. */
   readonly lastEventId: () => string
@@ -30,9 +32,11 @@ export async function openStream(
   })
   expect(head.status).toBe(200)
   const changes: StreamedChange[] = []
+  const comments: number[] = []
   let lastEventId = headers['Last-Event-ID'] ?? ''
 
   function take(event: string): void {
+    if (/^: \d+$/.test(event)) comments.push(changes.length)
     const fields = Object.fromEntries(event.split('\n').map((line) => line.split(/: (.*)/s, 2)))
     lastEventId = fields.id ?? lastEventId
     if (fields.event === undefined) return
@@ -56,5 +60,5 @@ export async function openStream(
     if (!leaving.signal.aborted) throw error
   })
   ended.catch(() => {})
-  return { changes, head, lastEventId: () => lastEventId, leave: () => leaving.abort(), ended }
+  return { changes, comments, head, lastEventId: () => lastEventId, leave: () => leaving.abort(), ended }
 }

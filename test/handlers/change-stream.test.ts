@@ -57,6 +57,17 @@ it('is read once for all clients that are at the same place', async () => {
   for (const { leave } of clients) leave()
 })
 
+it('says that it is complete once it has sent everything that was stored', async () => {
+  const { url, append } = await openLog()
+  append(250)
+  const client = await openStream({ url }, '?cursor=0')
+  await eventually(() => expect(client.comments).toEqual([250]))
+  append(1)
+  await eventually(() => expect(client.changes).toHaveLength(251))
+  expect(client.comments).toEqual([250])
+  client.leave()
+})
+
 it('goes on by itself once the store is back', async () => {
   const { url, store, append, wake } = await openLog()
   const client = await openStream({ url })

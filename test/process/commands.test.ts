@@ -42,6 +42,8 @@ const BESIDE_A_DAEMON: readonly Ran[] = [
   ['keys list', { keys: [{ name: 'operator' }] }],
   ['keys rotate second --expires 90d', { inUse: false, oldIsValidUntil: expect.any(String) }],
   ['keys revoke second', { inUse: false }],
+  ['init', { error: { code: 'config_invalid' } }, 2],
+  ['init --config other.json', { key: null, keyFile: expect.stringMatching(/first-key\.txt$/) }],
   ['config check', { ok: true }],
   ['config check --config missing.json', { error: { code: 'config_missing' } }, 2],
   ['status', { ready: true }],

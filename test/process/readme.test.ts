@@ -228,6 +228,7 @@ describe('the examples of the README and of docs/', { timeout: TIMEOUT_MS }, () 
     await follow(reader, 'docs/policy.md', true)
     await follow(reader, 'docs/operating.md')
     await follow(reader, 'docs/data-protection.md')
+    await follow(reader, 'docs/upgrading.md')
     await expectRoutes(reader)
   })
 
@@ -287,7 +288,7 @@ describe('the examples of the README and of docs/', { timeout: TIMEOUT_MS }, () 
   it.skipIf(!HAS_CURL || !HAS_SCRIPT)(
     'ask with the key that a first start printed on a terminal',
     async () => {
-      const [, first, , query] = blocks('sh', ['README.md'])
+      const [, , first, , query] = blocks('sh', ['README.md'])
       const folder = installedCheckout()
       const { env, known } = await readerIn(folder)
       const shell = openShell(folder, env, true)

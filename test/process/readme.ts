@@ -9,8 +9,11 @@ export const PAGES = [
   'README.md',
   'docs/config.md',
   'docs/api.md',
+  'docs/client.md',
   'docs/policy.md',
   'docs/deploy.md',
+  'docs/embedding.md',
+  'docs/upgrading.md',
   'docs/operating.md',
   'docs/data-protection.md',
   'docs/roles-and-groups.md',
@@ -62,6 +65,8 @@ export const NOT_RUN: Readonly<Record<string, string>> = {
   'curl -fsSN -H "$AUTH" "$URL/changes/stream?cursor=8d1f0c2a97b3.1"':
     'it never ends, and knows no such cursor; test/daemon/change-stream.test.ts reads streams',
   'npm ci --omit=dev': 'test/process/install.test.ts runs it',
+  'npm install latchkey': 'test/package.test.ts runs the same commands with the package as it is packed',
+  'npm install latchkey@1': 'it asks a registry for a release that is still to come',
   'npm explore better-sqlite3 -- npx node-gyp rebuild --release --force_build=1':
     'it compiles SQLite for a minute, with a compiler that a machine need not have',
   "latchkey migrate --to '${env:DATABASE_URL}'":
@@ -107,6 +112,7 @@ const CHECKED_OUT = [
   'migrations',
   'config.schema.json',
   'openapi.json',
+  'openapi.d.ts',
 ]
 
 /** A checkout after `npm ci`: with its dependencies, and built. */

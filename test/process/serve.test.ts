@@ -119,7 +119,7 @@ describe('a start', () => {
     const second = await runProgram(latchkey('serve', '--json'), { folder, env })
     expect({ code: second.code, stdout: second.stdout }).toEqual({ code: 1, stdout: '' })
     const message = expect.stringMatching(
-      `^Another process is using ${databaseIn(folder)}. If it is a daemon, stop it or use it `,
+      `^Another daemon or command is using ${databaseIn(folder)}. If it is a daemon, stop it or use it `,
     )
     expect(JSON.parse(second.stderr)).toEqual({ error: { code: 'store_in_use', message, issues: [] } })
     const { events } = customerStory(0)

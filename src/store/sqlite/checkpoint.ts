@@ -1,8 +1,8 @@
 import { Worker } from 'node:worker_threads'
 import { CompiledQuery, sql } from 'kysely'
+import { threadFile } from '../../package-file.js'
 import { isStoreBusy } from '../engine.js'
 import type { Db } from '../schema.js'
-import { threadFile } from './thread-file.js'
 
 /** 16 MB in pages of 4 KiB: a page that is written often is moved once, yet a start replays little. */
 const FRAMES_BEFORE_CHECKPOINT = 4_000
@@ -48,7 +48,7 @@ export async function startCheckpoints(db: Db, file: string) {
         }
       } else if (left >= FRAMES_BEFORE_CHECKPOINT || log >= FRAMES_BEFORE_RESET) {
         // Started on first use: most stores are small, and a thread takes time to start.
-        thread ??= new Worker(threadFile(import.meta.url, 'checkpoint-thread'), {
+        thread ??= new Worker(threadFile('store/sqlite/checkpoint-thread'), {
           workerData: { file, isMoving },
         }).on('error', () => {
           hasEnded = true

@@ -168,8 +168,10 @@ export function lockStore(file: string): { release(): void } {
     if (!isLocked(error)) throw error
     // The lock does not name its holder: a daemon keeps running, a command ends by itself.
     const todo =
-      'If it is a daemon, stop it or use it through --url; if it is another command, wait until it has ended.'
-    throw new LatchkeyError('store_in_use', `Another process is using ${file}. ${todo}`, { cause: error })
+      'If it is a daemon, stop it or use it through --url; if it is a command, wait until it has ended.'
+    throw new LatchkeyError('store_in_use', `Another daemon or command is using ${file}. ${todo}`, {
+      cause: error,
+    })
   }
   // A reference to this object keeps the connection from the garbage collector, which would end the lock.
   return { release: () => void lock.close() }

@@ -5,7 +5,8 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { lockStore } from '../../../src/store/sqlite/file.js'
 import { temporaryFile, temporaryStore } from '../temporary-store.js'
 
-const LOCK = new URL('../../../dist/src/store/sqlite/file.js', import.meta.url).href
+const LOCK = new URL('../../../src/store/sqlite/file.ts', import.meta.url).href
+const TYPESCRIPT = new URL('../../../scripts/typescript.js', import.meta.url).href
 
 const IN_USE = expect.objectContaining({ code: 'store_in_use' })
 
@@ -23,9 +24,13 @@ const LOCK_AND_TELL = `
 
 /** Has another process lock the file, and waits until it has said whether it could. */
 async function lockElsewhere(file: string) {
-  const child = spawn(process.execPath, ['--input-type=module', '-e', LOCK_AND_TELL, LOCK, file], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
+  const child = spawn(
+    process.execPath,
+    ['--import', TYPESCRIPT, '--input-type=module', '-e', LOCK_AND_TELL, LOCK, file],
+    {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  )
   onTestFinished(() => void child.kill('SIGKILL'))
   const exit = once(child, 'exit')
   const [said] = await Promise.race([

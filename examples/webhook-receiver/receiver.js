@@ -1,0 +1,50 @@
+// Receives the outbound webhook of Latchkey, and keeps who may use what in a table of its own. A message may come twice:
+// its id and its effect are stored in one transaction, so that it takes effect once.
+// Start it with the secret of sync.webhook in LATCHKEY_WEBHOOK_SECRET.
+import { createServer } from 'node:http'
+import { DatabaseSync } from 'node:sqlite'
+import { text } from 'node:stream/consumers'
+import { Webhook } from 'standardwebhooks'
+
+const webhook = new Webhook(process.env.LATCHKEY_WEBHOOK_SECRET)
+const db = new DatabaseSync('access.db')
+db.exec(`
+  create table if not exists messages (id text primary key);
+  create table if not exists access (customer text, product text, active integer, primary key (customer, product));
+`)
+const remember = db.prepare('insert into messages values (?) on conflict do nothing')
+const save = db.prepare('insert or replace into access values (?, ?, ?)')
+
+function takeIn(id, { customerId, productId, after }) {
+  db.exec('begin immediate')
+  try {
+    if (remember.run(id).changes > 0) {
+      save.run(customerId, productId, after.active ? 1 : 0)
+      console.log(customerId, productId, after.active)
+    }
+    db.exec('commit')
+  } catch (error) {
+    db.exec('rollback')
+    throw error
+  }
+}
+
+const server = createServer(async (req, res) => {
+  const body = await text(req)
+  let message
+  try {
+    message = webhook.verify(body, req.headers)
+  } catch {
+    res.writeHead(401).end()
+    return
+  }
+  try {
+    takeIn(req.headers['webhook-id'], message.data)
+    res.writeHead(204).end()
+  } catch (error) {
+    console.error(error)
+    // Anything but a 2xx: Latchkey sends it again.
+    res.writeHead(500).end()
+  }
+})
+server.listen(process.env.PORT ?? 4690, () => console.log('listening'))

@@ -1,0 +1,188 @@
+/* The client for apps: asks the daemon who may use what, and keeps the answers for as long as they are right. */
+
+import type { components } from '../../openapi.js'
+import { type Check, type CustomerAccess, checkOf, createCache, type Entry } from './cache.js'
+import { type Change, follow } from './follow.js'
+import { type ApiOptions, createApi, isUnavailable, LatchkeyError } from './request.js'
+
+export type { Change, Check, CustomerAccess }
+export { LatchkeyError }
+export type Entitlement = components['schemas']['Entitlement']
+export type Feature = components['schemas']['Feature']
+
+/** What a customer may need. */
+export type Needed =
+  | { readonly feature: string; readonly productId?: never }
+  | { readonly productId: string; readonly feature?: never }
+
+export interface ClientOptions extends ApiOptions {
+  /**
+   * What an app learns while the daemon can't be asked. `throw`, the default: an error with the code `unavailable`.
+   * `deny`: no access, with the reason `unavailable`. `stale`: the last known answer until it ends by itself, marked as
+   * stale; without one, as `deny`. A refused key and a wrong question always throw.
+   */
+  readonly onUnavailable?: 'throw' | 'deny' | 'stale'
+  /**
+   * How many customers' answers are kept, 10,000 by default. They are used while the change log is streamed, which takes
+   * one connection. 0: none, and there is no stream.
+   */
+  readonly maxCustomers?: number
+  /** Milliseconds after which an answer is asked for again although nothing changed. Default 60,000. */
+  readonly maxAge?: number
+}
+
+/** Everything that a customer may use. */
+export interface Access extends Pick<CustomerAccess, 'customerId' | 'entitlements' | 'features'> {
+  readonly stale: boolean
+  readonly reason: Check['reason']
+}
+
+export interface WatchOptions {
+  /** Ends it. */
+  readonly signal?: AbortSignal
+  /** A cursor of a change, or of an answer about access: begins with the first change after it. By default, now. */
+  readonly after?: string | null
+}
+
+/**
+ * `check`, `list` and `checkMany` answer what was true at some instant between the question and its answer, but for
+ * what the cache says, and questions about one customer that are asked at once, which share an answer. These are never
+ * active
+ *
+ * - after an end of access that was known when the daemon was asked, however the clocks of this machine are set: ages
+ *   are measured from the instant at which the question was sent;
+ * - after an end by a change that the stream has delivered;
+ * - 20 seconds after any change, also if the stream is silent or held up on its way; at once if the stream is cut. Where
+ *   there is no stream, `timeout` after it.
+ *
+ * What the change log does not say, such as a feature that a product no longer gives, is noticed within `maxAge`.
+ * Under `onUnavailable: 'stale'` only the first two hold while the daemon can't be asked.
+ */
+export type Client = ReturnType<typeof createClient>
+
+const NONE = checkOf({ active: false, until: null })
+const DENIED: Check = Object.freeze({ ...NONE, reason: 'unavailable' })
+
+/** Of `POST /entitlements/check`. */
+const CHECKS_AT_ONCE = 1_000
+const JSON_TYPE = { 'Content-Type': 'application/json' }
+
+/** @throws LatchkeyError `invalid_options` */
+export function createClient({
+  onUnavailable = 'throw',
+  maxCustomers = 10_000,
+  maxAge = 60_000,
+  ...options
+}: ClientOptions) {
+  const api = createApi(options)
+  const closing = new AbortController()
+  const cache = createCache(api, maxCustomers, maxAge, closing.signal)
+
+  /** What is known of a customer although the daemon can't be asked; throws what is not about that, or as declared. */
+  function lastKnown(error: unknown, customerId: string): Entry | undefined {
+    if (onUnavailable === 'throw' || !isUnavailable(error)) throw error
+    return onUnavailable === 'stale' ? cache.findStale(customerId) : undefined
+  }
+
+  function checkStale(error: unknown, customerId: string, needed: Needed): Check {
+    const known = lastKnown(error, customerId)
+    return known === undefined ? DENIED : { ...checkIn(known, needed), stale: true }
+  }
+
+  async function checkAsked(customerId: string, needed: Needed): Promise<Check> {
+    try {
+      return checkIn(await cache.ask(validId(customerId)), needed)
+    } catch (error) {
+      return checkStale(error, customerId, needed)
+    }
+  }
+
+  async function askMany(
+    pairs: readonly (Needed & { readonly customerId: string })[],
+  ): Promise<readonly Check[]> {
+    const checks = pairs.map(({ customerId, feature, productId }) => ({ customerId, feature, productId }))
+    const init = { method: 'POST', headers: JSON_TYPE, body: JSON.stringify({ checks }) }
+    try {
+      return await api.ask('/entitlements/check', init, (json) =>
+        (json as { readonly results: readonly Pick<Check, 'active' | 'until'>[] }).results.map(checkOf),
+      )
+    } catch (error) {
+      return pairs.map((pair) => checkStale(error, pair.customerId, pair))
+    }
+  }
+
+  return {
+    /** Whether a customer has a feature or a product. @throws LatchkeyError */
+    async check(customerId: string, needed: Needed): Promise<Check> {
+      const entry = cache.find(customerId)
+      return entry === undefined ? checkAsked(customerId, needed) : checkIn(entry, needed)
+    },
+
+    /** Everything that a customer may use. @throws LatchkeyError */
+    async list(customerId: string): Promise<Access> {
+      try {
+        const { answer } = cache.find(customerId) ?? (await cache.ask(validId(customerId)))
+        return accessIn(answer, false)
+      } catch (error) {
+        const known = lastKnown(error, customerId)
+        if (known !== undefined) return accessIn(known.answer, true)
+        return { customerId, entitlements: [], features: [], stale: false, reason: 'unavailable' }
+      }
+    },
+
+    /** Many at once, answered in order: what the cache does not know, with one request for 1,000. @throws LatchkeyError */
+    async checkMany(pairs: readonly (Needed & { readonly customerId: string })[]): Promise<readonly Check[]> {
+      const answers = pairs.map((pair) => {
+        const entry = cache.find(validId(pair.customerId))
+        return entry === undefined ? null : checkIn(entry, pair)
+      })
+      const open = pairs.filter((_, at) => answers[at] === null)
+      const asked: Check[] = []
+      for (let from = 0; from < open.length; from += CHECKS_AT_ONCE) {
+        asked.push(...(await askMany(open.slice(from, from + CHECKS_AT_ONCE))))
+      }
+      const rest = asked.values()
+      return answers.map((answer) => answer ?? rest.next().value ?? NONE)
+    },
+
+    /**
+     * Hands each change of access to `handler`, in the order of the change log, each once: the next when it has resolved,
+     * and across broken connections and restarts of the daemon. Ends when `signal` aborts or the client is closed, and
+     * rejects with what the handler throws. To go on in another process, keep the `cursor` of the last change.
+     * @throws LatchkeyError `cursor_reset`: the store was replaced; ask again for what you keep, and begin without `after`
+     */
+    async watch(
+      handler: (change: Change) => unknown,
+      { signal, after = null }: WatchOptions = {},
+    ): Promise<void> {
+      const ends = signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal])
+      for await (const event of follow(api, after, ends)) {
+        if (ends.aborted) return
+        if (event.kind === 'change') await handler(event.change)
+      }
+    },
+
+    /** Ends the stream and every watch, so that the process can end. Later questions all go to the daemon. */
+    close(): void {
+      closing.abort()
+    },
+  }
+}
+
+function checkIn({ features, products }: Entry, { feature, productId }: Needed): Check {
+  if (feature !== undefined) return features.get(feature) ?? NONE
+  if (productId !== undefined) return products.get(productId) ?? NONE
+  throw new LatchkeyError('invalid_request', 'check needs { feature } or { productId }.')
+}
+
+function accessIn({ customerId, entitlements, features }: CustomerAccess, stale: boolean): Access {
+  return { customerId, entitlements, features, stale, reason: null }
+}
+
+function validId(customerId: string): string {
+  if (typeof customerId === 'string' && customerId !== '') return customerId
+  throw new LatchkeyError(
+    'invalid_request',
+    'The customer id is empty: pass the id of a customer of the payments service.',
+  )
+}

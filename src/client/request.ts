@@ -1,0 +1,191 @@
+/* Requests to the daemon: bounded in time, tried again where that can help, with failures that have stable codes. */
+
+import type { components } from '../../openapi.js'
+
+export type Environment = components['schemas']['Environment']
+
+export interface Clock {
+  /** Milliseconds since any fixed instant. */
+  readonly monotonic: () => number
+  /** Epoch milliseconds. */
+  readonly wall: () => number
+}
+
+/** Beyond what two clocks differ by rounding. */
+const JUMP_MS = 5
+
+/**
+ * Milliseconds since any fixed instant, never behind the time that has passed: the monotonic clock may stop while the
+ * machine sleeps, and the wall clock then jumps ahead. A wall clock that is set changes nothing else.
+ */
+function timerOf({ monotonic, wall }: Clock): () => number {
+  let slept = 0
+  let offset = wall() - monotonic()
+  return () => {
+    const now = monotonic()
+    const ahead = wall() - now - offset
+    if (ahead > JUMP_MS) slept += ahead
+    if (ahead > JUMP_MS || ahead < 0) offset += ahead
+    return now + slept
+  }
+}
+
+/**
+ * A question without an answer. `unavailable`: the daemon did not answer in time, or answered 429 or 5xx. Any other
+ * `code` is that of the daemon's answer, as docs/api.md lists them, or `invalid_options`, `unexpected_answer`: something
+ * is wrong with the key, the address or the question, and asking again does not help.
+ */
+export class LatchkeyError extends Error {
+  readonly code: string
+  /** What Express answers if no handler takes the error: never what the daemon answered to this app. */
+  readonly status: 500 | 503
+  /** How long to wait before the next question; null: the daemon did not say. */
+  readonly retryAfterMs: number | null
+
+  constructor(
+    code: string,
+    message: string,
+    options: { cause?: unknown; retryAfterMs?: number | null } = {},
+  ) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.name = 'LatchkeyError'
+    this.code = code
+    this.status = code === 'unavailable' ? 503 : 500
+    this.retryAfterMs = options.retryAfterMs ?? null
+  }
+}
+
+export function isUnavailable(error: unknown): error is LatchkeyError {
+  return error instanceof LatchkeyError && error.code === 'unavailable'
+}
+
+export interface ApiOptions {
+  /** Of the daemon: `http://127.0.0.1:4680`. */
+  readonly url: string | undefined
+  /** A key with the scope `read`. */
+  readonly apiKey: string | undefined
+  /** Needed for a key of both environments. */
+  readonly environment?: Environment
+  /** Milliseconds for one question with all its retries. Default 2000. */
+  readonly timeout?: number
+  /** How often a question is asked again after a network error, 429 or 5xx. Default 2. */
+  readonly retries?: number
+  readonly fetch?: typeof fetch
+  readonly clock?: Clock
+  /** From 0 up to 1, for jitter. */
+  readonly random?: () => number
+}
+
+export type Api = ReturnType<typeof createApi>
+
+const FIRST_WAIT_MS = 100
+const LONGEST_WAIT_MS = 2_000
+
+export function createApi({
+  url,
+  apiKey,
+  environment,
+  timeout = 2_000,
+  retries = 2,
+  fetch = globalThis.fetch,
+  clock = { monotonic: () => performance.now(), wall: Date.now },
+  random = Math.random,
+}: ApiOptions) {
+  if (url === undefined || !URL.canParse(url)) {
+    throw new LatchkeyError('invalid_options', 'createClient: `url` must be the URL of the daemon.')
+  }
+  if (!apiKey) {
+    throw new LatchkeyError(
+      'invalid_options',
+      'createClient: `apiKey` is empty. `latchkey keys create` makes one.',
+    )
+  }
+  const now = timerOf(clock)
+  const base = url.replace(/\/+$/, '')
+  const query = environment === undefined ? '' : `?environment=${environment}`
+
+  /** Full jitter: clients that failed together do not come back together. */
+  const backoff = (attempt: number, first: number, longest: number): number =>
+    random() * Math.min(longest, first * 2 ** attempt)
+
+  async function send(path: string, init: RequestInit): Promise<Response> {
+    const headers = { Authorization: `Bearer ${apiKey}`, ...init.headers }
+    const response = await fetch(`${base}${path}${query}`, { ...init, headers })
+    if (response.ok) return response
+    throw await failureOf(response, `${init.method ?? 'GET'} ${path}`)
+  }
+
+  return {
+    now,
+    timeout,
+    backoff,
+    send,
+    /**
+     * Asks until there is an answer that `read` takes (null: it came too late), the retries are used up, or the time.
+     * @throws LatchkeyError
+     */
+    async ask<Answer>(
+      path: string,
+      init: RequestInit,
+      read: (json: unknown, sentAt: number) => Answer | null,
+    ): Promise<Answer> {
+      const signal = AbortSignal.timeout(timeout)
+      const endsAt = performance.now() + timeout
+      for (let attempt = 0; ; attempt += 1) {
+        const sentAt = now()
+        const failure = await send(path, { ...init, signal })
+          .then(async (response) => {
+            const answer = read(await response.json(), sentAt)
+            return answer === null ? unavailable('The answer was outdated when it came.') : { answer }
+          })
+          .catch((error: unknown) => failedBy(error, base, timeout))
+        if (!(failure instanceof LatchkeyError)) return failure.answer
+        const wait = backoff(attempt, FIRST_WAIT_MS, LONGEST_WAIT_MS) + (failure.retryAfterMs ?? 0)
+        const mayRetry = isUnavailable(failure) && attempt < retries
+        if (!mayRetry || performance.now() + wait >= endsAt) throw failure
+        await sleep(wait, signal)
+      }
+    },
+  }
+}
+
+const unavailable = (message: string, options: { cause?: unknown; retryAfterMs?: number | null } = {}) =>
+  new LatchkeyError('unavailable', message, options)
+
+/** Of a request without a usable answer. */
+function failedBy(cause: unknown, base: string, timeout: number): LatchkeyError {
+  if (cause instanceof LatchkeyError) return cause
+  const isLate = cause instanceof Error && cause.name === 'TimeoutError'
+  const why = isLate ? `did not answer within ${timeout} ms` : 'gave no usable answer'
+  return unavailable(`The daemon at ${base} ${why}. Is it running, and can this app reach it?`, { cause })
+}
+
+const HINTS: Readonly<Record<number, string>> = {
+  401: ' Check `apiKey`; `latchkey keys create` makes a key.',
+  403: ' Use a key with the scope `read` for this environment, and check `environment`.',
+  404: ' Check `url`: does it lead to the daemon?',
+}
+
+async function failureOf(response: Response, request: string): Promise<LatchkeyError> {
+  const { status } = response
+  const problem = (await response.json().catch(() => null)) as { code?: unknown; detail?: unknown } | null
+  const code = typeof problem?.code === 'string' ? problem.code : 'unexpected_answer'
+  const detail = typeof problem?.detail === 'string' ? ` ${problem.detail}` : ''
+  const message = `${request} was answered ${status} ${code}.${detail}${HINTS[status] ?? ''}`
+  if (status !== 429 && status < 500) return new LatchkeyError(code, message)
+  const seconds = Number(response.headers.get('retry-after') ?? Number.NaN)
+  return unavailable(message, { retryAfterMs: Number.isFinite(seconds) ? seconds * 1000 : null })
+}
+
+/** Resolves early when the signal aborts. */
+export function sleep(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', end)
+      resolve()
+    }
+    const timer = setTimeout(end, signal.aborted ? 0 : ms)
+    signal.addEventListener('abort', end)
+  })
+}

@@ -1,0 +1,328 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { type Change, type ClientOptions, createClient } from '../../src/client/client.js'
+import { eventually } from '../setup/eventually.js'
+import { API_KEY, act, ask, configuredFolder, MAY_ALL, serveHere, takeIn } from '../world.js'
+import { openLine } from './line.js'
+
+const CONFIG = { ...MAY_ALL, products: { pro_1: { features: ['export'] } } }
+const EXPORT = { feature: 'export' }
+const YES = { active: true, until: null, stale: false, reason: null }
+const NO = { ...YES, active: false }
+const UNAVAILABLE = { ...NO, reason: 'unavailable' }
+
+function clientOf(options: Partial<ClientOptions>) {
+  const client = createClient({ url: undefined, apiKey: API_KEY, random: () => 0, ...options })
+  onTestFinished(client.close)
+  return client
+}
+
+/** A daemon, a line to it, and a client whose questions are counted. */
+async function openAll(options: Partial<ClientOptions> = {}) {
+  const folder = configuredFolder(CONFIG)
+  const daemon = await serveHere(folder)
+  const line = await openLine(daemon.url)
+  const asked: string[] = []
+  const client = clientOf({
+    url: line.url,
+    timeout: 2_000,
+    fetch: (input, init) => {
+      const { pathname } = new URL(String(input))
+      if (pathname !== '/changes/stream') asked.push(pathname)
+      return fetch(input, init)
+    },
+    ...options,
+  })
+  const grant = (customerId: string) =>
+    act(daemon, 'POST', `/customers/${customerId}/grants`, { productId: 'pro_1', reason: 'a test' })
+  const revoke = (customerId: string) => act(daemon, 'DELETE', `/customers/${customerId}/grants/pro_1`, {})
+  /** Asks until the answer comes from the cache. */
+  const warm = (customerId: string) =>
+    eventually(async () => {
+      const before = asked.length
+      await client.check(customerId, EXPORT)
+      expect(asked).toHaveLength(before)
+    })
+  return { folder, daemon, line, client, asked, grant, revoke, warm }
+}
+
+/** What stands for a daemon: answers each request as told, and counts them. */
+async function openStandIn(answer: (res: ServerResponse, count: number, req: IncomingMessage) => void) {
+  let count = 0
+  const server = createServer((req, res) => {
+    count += 1
+    answer(res, count, req)
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, count: () => count }
+}
+
+const ANSWER = {
+  customerId: 'cus_1',
+  environment: 'live',
+  asOf: '2026-03-01T12:00:00.000Z',
+  validUntil: null,
+  cursor: 'log.7',
+  entitlements: [],
+  features: [{ id: 'export', active: true, until: null, productIds: ['pro_1'] }],
+}
+const give = (res: ServerResponse, status: number, body: object, headers = {}) =>
+  void res.writeHead(status, { 'Content-Type': 'application/json', ...headers }).end(JSON.stringify(body))
+
+describe('a client', () => {
+  it('answers from its cache until a change of the customer comes on the stream', async () => {
+    const { client, asked, grant, revoke, warm } = await openAll()
+    await grant('cus_1')
+    await warm('cus_1')
+    await warm('cus_2')
+    const before = asked.length
+    expect(await client.check('cus_1', EXPORT)).toEqual(YES)
+    expect(await client.check('cus_1', { productId: 'pro_1' })).toEqual(YES)
+    expect(await client.check('cus_1', { productId: 'pro_other' })).toEqual(NO)
+    expect(await client.list('cus_1')).toMatchObject({
+      features: [{ id: 'export', active: true }],
+      stale: false,
+    })
+    expect(asked).toHaveLength(before)
+
+    await revoke('cus_1')
+    await eventually(async () =>
+      expect(await client.check('cus_1', EXPORT)).toMatchObject({ active: false, reason: null }),
+    )
+    expect(await client.check('cus_2', EXPORT)).toEqual(NO)
+    // The other customer's answer was kept.
+    expect(asked.slice(before).filter((path) => path.endsWith('cus_2'))).toEqual([])
+  })
+
+  it('uses nothing that it kept while the stream is cut, and all that did not change once it is back', async () => {
+    const { client, asked, line, grant, revoke, warm } = await openAll({
+      onUnavailable: 'deny',
+      timeout: 100,
+    })
+    await grant('cus_1')
+    await grant('cus_2')
+    await warm('cus_1')
+    await warm('cus_2')
+    line.cut()
+    await eventually(async () => expect(await client.check('cus_1', EXPORT)).toEqual(UNAVAILABLE))
+    await revoke('cus_1')
+    line.mend()
+    const before = asked.length
+    await eventually(async () =>
+      expect(await client.check('cus_1', EXPORT)).toMatchObject({ active: false, reason: null }),
+    )
+    await warm('cus_2')
+    expect(await client.check('cus_2', EXPORT)).toEqual(YES)
+    expect(asked.length).toBeGreaterThan(before)
+  })
+
+  it('uses nothing that it kept once the stream is silent, and asks again after the longest age', async () => {
+    let now = 0
+    const { client, asked, warm } = await openAll({ clock: { monotonic: () => now, wall: () => now } })
+    await warm('cus_1')
+    const isAsked = async () => {
+      const before = asked.length
+      await client.check('cus_1', EXPORT)
+      return asked.length > before
+    }
+    now += 19_000
+    expect(await isAsked()).toBe(false)
+    now += 2_000
+    expect(await isAsked()).toBe(true)
+    for (let age = 0; age < 60_000; age += 15_000) {
+      await warm('cus_1')
+      now += 15_000
+    }
+    await warm('cus_1')
+    expect(asked.length).toBeGreaterThan(3)
+  })
+
+  it('keeps nothing of a store that was replaced', async () => {
+    const { client, asked, daemon, line, grant, warm } = await openAll()
+    await grant('cus_1')
+    await warm('cus_1')
+    await daemon.stop()
+    const other = await serveHere(configuredFolder(CONFIG))
+    line.leadTo(other.url)
+    await eventually(async () => expect(await client.check('cus_1', EXPORT)).toMatchObject({ active: false }))
+    await warm('cus_1')
+    expect(asked.length).toBeGreaterThan(2)
+  })
+
+  it('shares one request among questions about one customer', async () => {
+    const { client, asked, grant } = await openAll()
+    await grant('cus_1')
+    const many = await Promise.all(Array.from({ length: 50 }, () => client.check('cus_1', EXPORT)))
+    expect(many).toEqual(many.map(() => YES))
+    expect(asked).toEqual(['/entitlements/cus_1'])
+  })
+
+  it('answers many at once, in order, with one request for what it does not know', async () => {
+    const { client, asked, grant, warm } = await openAll()
+    await grant('cus_1')
+    await grant('cus_2')
+    await warm('cus_1')
+    const before = asked.length
+    const pairs = ['cus_none', 'cus_1', 'cus_2'].map((customerId) => ({ customerId, ...EXPORT }))
+    expect(await client.checkMany([...pairs, { customerId: 'cus_2', productId: 'pro_1' }])).toEqual([
+      NO,
+      YES,
+      YES,
+      YES,
+    ])
+    expect(asked.slice(before)).toEqual(['/entitlements/check'])
+  })
+
+  it('throws for a refused key and a wrong question, whatever was declared, and says what to do', async () => {
+    const { daemon } = await openAll()
+    const refused = clientOf({ url: daemon.url, apiKey: 'lk_other', onUnavailable: 'deny' })
+    await expect(refused.check('cus_1', EXPORT)).rejects.toMatchObject({
+      code: 'unauthorized',
+      status: 500,
+      message: expect.stringMatching(/Check `apiKey`/),
+    })
+    const client = clientOf({ url: daemon.url, onUnavailable: 'stale' })
+    await expect(client.check('', EXPORT)).rejects.toMatchObject({ code: 'invalid_request' })
+    await expect(client.check('cus_1', {} as typeof EXPORT)).rejects.toMatchObject({
+      code: 'invalid_request',
+    })
+    const elsewhere = clientOf({ url: `${daemon.url}/elsewhere`, onUnavailable: 'deny' })
+    await expect(elsewhere.check('cus_1', EXPORT)).rejects.toMatchObject({ code: 'route_not_found' })
+    expect(() => clientOf({ url: 'localhost' })).toThrow(/`url` must be/)
+    expect(() => clientOf({ url: daemon.url, apiKey: '' })).toThrow(/`apiKey` is empty/)
+  })
+})
+
+describe('a daemon that does not answer', () => {
+  it('is asked again after a network error, 429 and 5xx, and as late as it says', async () => {
+    const { url, count } = await openStandIn((res, at) => {
+      if (at === 1) res.destroy()
+      else if (at === 2) give(res, 429, { code: 'rate_limited' }, { 'Retry-After': '0' })
+      else if (at === 3) give(res, 503, { code: 'store_unavailable' })
+      else give(res, 200, ANSWER)
+    })
+    expect(await clientOf({ url, retries: 3, maxCustomers: 0 }).check('cus_1', EXPORT)).toEqual(YES)
+    expect(count()).toBe(4)
+  })
+
+  it('is not asked again where it would answer too late, or not better', async () => {
+    const late = await openStandIn((res) =>
+      give(res, 503, { code: 'store_unavailable', detail: 'Locked.' }, { 'Retry-After': '60' }),
+    )
+    await expect(clientOf({ url: late.url, maxCustomers: 0 }).check('cus_1', EXPORT)).rejects.toMatchObject({
+      code: 'unavailable',
+      status: 503,
+      retryAfterMs: 60_000,
+      message: 'GET /entitlements/cus_1 was answered 503 store_unavailable. Locked.',
+    })
+    expect(late.count()).toBe(1)
+    const wrong = await openStandIn((res) => give(res, 400, { code: 'invalid_request' }))
+    await expect(clientOf({ url: wrong.url, maxCustomers: 0 }).check('cus_1', EXPORT)).rejects.toMatchObject({
+      code: 'invalid_request',
+    })
+    expect(wrong.count()).toBe(1)
+  })
+
+  it('costs no more than the timeout', async () => {
+    const silent = await openStandIn(() => {})
+    const client = clientOf({ url: silent.url, timeout: 50, retries: 5, maxCustomers: 0 })
+    await expect(client.check('cus_1', EXPORT)).rejects.toMatchObject({
+      code: 'unavailable',
+      message: expect.stringContaining('did not answer within 50 ms'),
+    })
+    expect(silent.count()).toBe(1)
+  })
+
+  it('is told apart from no access: by an error, a reason, or the last answer', async () => {
+    for (const [onUnavailable, answer] of [
+      ['deny', UNAVAILABLE],
+      ['stale', { ...YES, stale: true }],
+    ] as const) {
+      const { client, line, grant, warm } = await openAll({ onUnavailable, timeout: 200, retries: 0 })
+      await grant('cus_1')
+      await warm('cus_1')
+      line.cut()
+      await eventually(async () => expect(await client.check('cus_1', EXPORT)).toEqual(answer))
+      expect(await client.checkMany([{ customerId: 'cus_1', ...EXPORT }])).toEqual([answer])
+      expect(await client.check('cus_other', EXPORT)).toEqual(UNAVAILABLE)
+      const { stale, reason } = answer
+      expect(await client.list('cus_1')).toMatchObject({ customerId: 'cus_1', stale, reason })
+    }
+  })
+
+  it('never gives a stale answer beyond the end of access', async () => {
+    let now = 0
+    const validUntil = '2026-03-01T12:00:10.000Z'
+    let isAway = false
+    const { url } = await openStandIn((res) =>
+      isAway ? give(res, 500, {}) : give(res, 200, { ...ANSWER, validUntil }),
+    )
+    // The wall clock is behind, and set back further.
+    const clock = { monotonic: () => now, wall: () => -now }
+    const client = clientOf({ url, onUnavailable: 'stale', retries: 0, clock })
+    await client.check('cus_1', EXPORT)
+    isAway = true
+    now = 9_999
+    expect(await client.check('cus_1', EXPORT)).toEqual({ ...YES, stale: true })
+    now = 10_000
+    expect(await client.check('cus_1', EXPORT)).toEqual(UNAVAILABLE)
+  })
+})
+
+describe('watch', () => {
+  it('hands over each change once and in order, across cuts and a restart', async () => {
+    const { client, daemon, folder, line, grant, revoke } = await openAll()
+    await grant('cus_1')
+    const { cursor } = (await (await ask(daemon, '/entitlements/cus_1')).json()) as { cursor: string }
+    const seen: string[] = []
+    const ends = new AbortController()
+    const watching = client.watch(
+      async ({ customerId, after }: Change) => {
+        await Promise.resolve()
+        seen.push(`${customerId} ${after.active}`)
+      },
+      { after: cursor, signal: ends.signal },
+    )
+    const expected: string[] = []
+    const change = async (customerId: string) => {
+      await grant(customerId)
+      await revoke(customerId)
+      expected.push(`${customerId} true`, `${customerId} false`)
+    }
+    await change('cus_2')
+    await eventually(() => expect(seen).toEqual(expected))
+    line.cut()
+    await change('cus_3')
+    line.mend()
+    await change('cus_4')
+    await eventually(() => expect(seen).toEqual(expected))
+    await daemon.stop()
+    await takeIn(folder, [])
+    const again = await serveHere(folder)
+    line.leadTo(again.url)
+    await act(again, 'POST', '/customers/cus_5/grants', { productId: 'pro_1', reason: 'a test' })
+    await eventually(() => expect(seen).toEqual([...expected, 'cus_5 true']))
+    ends.abort()
+    await watching
+  })
+
+  it('ends with what the handler throws, and with a cursor of another store', async () => {
+    const { client, grant } = await openAll()
+    await grant('cus_1')
+    await expect(client.watch(() => {}, { after: 'other.1' })).rejects.toMatchObject({ code: 'cursor_reset' })
+    const { cursor } = await new Promise<Change>((resolve) => {
+      void client.watch(resolve)
+      void grant('cus_2').then(() => grant('cus_3'))
+    })
+    const handler = () => Promise.reject(new Error('the handler broke'))
+    const broken = expect(client.watch(handler, { after: cursor })).rejects.toThrow('the handler broke')
+    await grant('cus_4')
+    await broken
+  })
+})
