@@ -39,7 +39,7 @@ const server = createServer(async (req, res) => {
     return
   }
   try {
-    takeIn(req.headers['webhook-id'], message.data)
+    if (!message.test) takeIn(req.headers['webhook-id'], message.data)
     res.writeHead(204).end()
   } catch (error) {
     console.error(error)
