@@ -20,10 +20,10 @@ const MAY_HOLD = [
   /^bin\/latchkey\.js$/,
   /^dist\/src\/[\w/.-]+\.js$/,
   /^dist\/licenses\/\w+\.txt$/,
-  /^types\/src\/[\w/.-]+\.d\.ts$/,
+  /^types\/(?:openapi|src\/[\w/.-]+)\.d\.ts$/,
   /^docs\/[\w-]+\.md$/,
   /^deploy\/\w/,
-  /^examples\/[\w-]+\/[\w.-]+$/,
+  /^examples\/[\w-]+\/[\w/.-]+$/,
 ]
 
 /** Packed it has some 450 kB. Much more means that something came in that nobody needs. */
@@ -33,6 +33,9 @@ const CONSUMER = `
 import { createServer } from 'node:http'
 import express from 'express'
 import { createReceiver, type Latchkey, startDaemon } from 'latchkey'
+import { type Check, createClient } from 'latchkey/client'
+import { requireFeature } from 'latchkey/express'
+import { requireProduct } from 'latchkey/hono'
 
 const latchkey: Latchkey = await startDaemon({ config: 'config.json', log: process.stderr })
 const app = express()
@@ -41,6 +44,14 @@ createServer(createReceiver(latchkey, { endpoint: 'live' }))
 // @ts-expect-error: there is no such option.
 createReceiver(latchkey, { endpoints: [] })
 await latchkey.close()
+
+const client = createClient({ url: process.env.LATCHKEY_URL, apiKey: process.env.LATCHKEY_API_KEY })
+const { active, until }: Check = await client.check('cus_1', { feature: 'export' })
+app.get('/export', requireFeature('export', { client, customerId: (req) => req.get('x-customer') }))
+requireProduct('pro_1', { client, customerId: async (context) => context.req.header('x-customer') })
+await client.watch(({ customerId, after }) => console.log(customerId, after.active, active, until))
+// @ts-expect-error: one of feature and productId is needed.
+await client.check('cus_1', {})
 `
 
 const STRICT = {
@@ -74,7 +85,7 @@ async function installInto(folder: string, tarball: string): Promise<PackageFile
   renameSync(join(modules, 'package'), join(modules, 'latchkey'))
   symlinkSync('../latchkey/bin/latchkey.js', join(modules, '.bin', 'latchkey'))
   const file = JSON.parse(readFileSync(join(modules, 'latchkey', 'package.json'), 'utf8')) as PackageFile
-  for (const name of [...Object.keys(file.dependencies), '@types/node', '@types/express']) {
+  for (const name of [...Object.keys(file.dependencies), '@types/node', '@types/express', 'hono']) {
     mkdirSync(dirname(join(modules, name)), { recursive: true })
     symlinkSync(join(ROOT, 'node_modules', name), join(modules, name))
   }
