@@ -41,6 +41,7 @@ import { endpointsOf } from './recompute/read-again.js'
 import { readKnownCustomer } from './store/account.js'
 import { loadErasure, loadUnfinishedErasures } from './store/erasures.js'
 import { loadManualEvent } from './store/events.js'
+import { MESSAGES_KEPT_MS } from './store/messages.js'
 import { loadJob } from './store/recompute.js'
 import { isSamePolicy, policyFingerprint, policyInForce } from './store/settings.js'
 import { ensurePrivateFile } from './store/sqlite/file.js'
@@ -375,6 +376,7 @@ export async function startDaemon(
       finishErasures: erasing.finish,
       eraseDeleted: config.erasure.onCustomerDeleted ? () => eraseDeleted(erasing) : null,
       dropBodies: writer.dropBodies,
+      dropMessages: () => writer.writeSync('expireMessages', clock() - MESSAGES_KEPT_MS),
       bodiesAfterMs: config.retention?.bodiesAfterMs ?? null,
       clock,
       log,

@@ -66,6 +66,7 @@ export const ERRORS = {
   group_not_found: [404, 'Group not found'],
   not_entitled: [409, 'Not entitled'],
   platform_not_configured: [409, 'Platform not configured'],
+  webhook_not_found: [404, 'Webhook not found'],
   platform_unavailable: [503, 'Platform unavailable'],
   platform_refused: [502, 'Platform refused'],
 } as const satisfies Readonly<Record<string, readonly [status: number, title: string] | null>>

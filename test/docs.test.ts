@@ -56,7 +56,7 @@ describe('every page', () => {
       sh: () => true,
       json: () => true,
       // By test/process/readme.test.ts, test/embedding.test.ts and test/client/gates.test.ts.
-      js: ({ page }) => ['docs/roles-and-groups.md', 'docs/embedding.md', 'docs/client.md'].includes(page),
+      js: ({ page }) => ['docs/webhooks.md', 'docs/embedding.md', 'docs/client.md'].includes(page),
       // By test/postgres/partitions.test.ts.
       sql: ({ page }) => page === 'docs/scaling.md',
       text: ({ outputOf }) => outputOf !== null,

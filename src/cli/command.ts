@@ -250,7 +250,7 @@ const GROUPS = {
   config: { description: 'the config file', example: 'config check' },
   policy: { description: 'what grants and revokes access', example: 'policy diff' },
   sync: {
-    description: 'roles and groups that follow access, and the outbound webhook',
+    description: 'roles and groups that follow access, and the outbound webhooks',
     example: 'sync status --state parked',
   },
 } as const

@@ -3,13 +3,28 @@ import { checkSync } from '../doctor/sync.js'
 import { LatchkeyError } from '../errors.js'
 import type {
   MembershipJson,
+  MessageJson,
+  MessagesReplayedJson,
   SyncCheckJson,
   SyncPlanJson,
   SyncRunJson,
   SyncStatusJson,
+  WebhookTestJson,
 } from '../handlers/sync.js'
 import type { ShownState } from '../store/membership.js'
-import { apiCommand, choice, flag, parseId, type ValuesOf, value } from './command.js'
+import {
+  apiCommand,
+  choice,
+  flag,
+  isoTime,
+  parseBetween,
+  parseId,
+  parseInstant,
+  pathOf,
+  type ValuesOf,
+  value,
+  withDefault,
+} from './command.js'
 import { findingLine, linesText, type Paint, table, tableLines } from './text.js'
 
 const ANOTHER_LEADS =
@@ -24,7 +39,7 @@ const LISTED = 100
 
 /** `latchkey sync status`: the state of sync; with a filter, the memberships that match. */
 const syncStatusCommand = apiCommand('sync status', {
-  about: 'show the state of roles, groups and the outbound webhook, with a daemon or without',
+  about: 'show the state of roles, groups and the outbound webhooks, with a daemon or without',
   examples: ['sync status', 'sync status --state parked', 'sync status --customer cus_1'],
   environment: BOTH,
   options: {
@@ -103,7 +118,11 @@ const RUN_OPTIONS = {
   confirm: value('<hash>', 'make the removals above the bound of this plan', parseId),
   sweep: flag('first compare with the real members on the platforms'),
   retry: flag('also retry what waits, is parked or has failed; limit it with:'),
-  target: value('<target>', 'of a role or group, such as discord:1:2, or webhook', parseId),
+  target: value(
+    '<target>',
+    'of a role or group, such as discord:1:2, or webhook:<id>, or webhook for all',
+    parseId,
+  ),
   customer: value('<id>', 'of a customer', parseId),
 }
 
@@ -186,6 +205,93 @@ const syncResumeCommand = apiCommand('sync resume', {
   run: async ({ api, show }) => show(await api.send('POST', '/sync/resume'), () => 'resumed\n'),
 })
 
+const MESSAGE_TYPES: readonly MessageJson['type'][] = [
+  'entitlement.granted',
+  'entitlement.changed',
+  'entitlement.revoked',
+]
+
+/** `latchkey sync messages`: the log of the outbound webhooks. */
+const syncMessagesCommand = apiCommand('sync messages', {
+  about: 'show the messages of the outbound webhooks and the last attempt of each, newest first',
+  examples: [
+    'sync messages',
+    'sync messages --webhook crm --status failed',
+    'sync messages --id msg_1f0c_7 --json',
+  ],
+  environment: BOTH,
+  options: {
+    webhook: value('<id>', 'only to this address', parseId),
+    status: choice('<status>', 'only with this status', ['pending', 'delivered', 'failed']),
+    type: choice('<type>', 'only of this type', MESSAGE_TYPES),
+    customer: value('<id>', 'only about this customer', parseId),
+    id: value('<message>', 'only with this webhook-id', parseId),
+    limit: withDefault(value('<number>', 'how many, up to 100', parseBetween(1, LISTED)), 20),
+  },
+  async run({ api, options: { customer: customerId, json, ...options }, context, show }) {
+    const { webhook, status, type, id, limit, environment } = options
+    const query = { environment, webhook, status, type, customerId, id, limit }
+    const { items, pagination } = await api.get<{
+      readonly items: readonly MessageJson[]
+      readonly pagination: { readonly hasMore: boolean }
+    }>('/sync/messages', query)
+    show({ items, hasMore: pagination.hasMore }, (paint) =>
+      items.length === 0 ? 'there is no such message\n' : table(items.map(messageCells), paint),
+    )
+    if (pagination.hasMore && !json) context.err(`note: there are more than these ${limit}\n`)
+  },
+})
+
+function messageCells(one: MessageJson): readonly string[] {
+  const { id, webhook, type, customerId, productId, status, nextAttemptAt, attempts } = one
+  const last = attempts.at(-1)
+  const result = last === undefined ? '' : `${last.at} ${last.status ?? last.error} in ${last.ms} ms`
+  const next = last === undefined || nextAttemptAt === null ? '' : `again at ${nextAttemptAt}`
+  return [id, webhook, type, customerId, productId, status, result, next]
+}
+
+/** `latchkey sync replay`: sends messages of the log again. */
+const syncReplayCommand = apiCommand('sync replay [message]', {
+  about: 'send messages of the outbound webhooks again, under the same ids',
+  arguments: { message: 'the webhook-id of one message' },
+  examples: ['sync replay msg_1f0c_7', 'sync replay --webhook crm --from 2026-03-01T00:00:00Z'],
+  environment: 'of this environment (default: both)',
+  options: {
+    from: value('<time>', 'all about changes from this time on', parseInstant),
+    to: value('<time>', '... and before this time (default: now)', parseInstant),
+    webhook: value('<id>', 'only to this address (default: all)', parseId),
+  },
+  async run({ api, args: [id], options: { from, to, webhook, environment }, show }) {
+    if ((id === undefined) === (from === undefined)) {
+      throw new LatchkeyError('usage', 'name a message, or --from')
+    }
+    const ids = id === undefined ? undefined : [id]
+    const body = { ids, from: isoTime(from), to: isoTime(to), webhook }
+    const request = { query: { environment }, body }
+    const { messages } = await api.send<MessagesReplayedJson>('POST', '/sync/messages/replay', request)
+    show({ messages }, () => `${counted(messages, 'message')} to send again\n`)
+  },
+})
+
+/** `latchkey sync test`: sends a test message to one address. */
+const syncTestCommand = apiCommand('sync test <webhook>', {
+  about: 'send a test message to an outbound webhook, and show the answer',
+  arguments: { webhook: 'the id of the address; default, if it is in sync.webhook' },
+  examples: ['sync test default', 'sync test crm --type entitlement.revoked'],
+  environment: 'the environment that the message names (default: the first of the address)',
+  options: {
+    type: choice('<type>', 'the type of the message (default: entitlement.granted)', MESSAGE_TYPES),
+  },
+  whereNone: { needsDaemon: 'no daemon runs: start it, and it sends the message' },
+  async run({ api, args: [webhook = ''], options: { type, environment }, show }) {
+    const path = pathOf('sync', 'webhooks', webhook, 'test')
+    const result = await api.send<WebhookTestJson>('POST', path, { body: { type, environment } })
+    const { id, delivered, status, error, ms } = result
+    show(result, () => `${id}: ${status === null ? error : `answered ${status}`} in ${ms} ms\n`)
+    if (!delivered) throw new LatchkeyError('checks_failed', 'the receiver did not take the message')
+  },
+})
+
 type TargetJson = SyncStatusJson['targets'][number]
 
 /** Each target with its memberships, the limits in force, and the findings that `latchkey doctor` shows too. */
@@ -221,4 +327,7 @@ export const syncCommands = [
   syncCheckCommand,
   syncPauseCommand,
   syncResumeCommand,
+  syncMessagesCommand,
+  syncReplayCommand,
+  syncTestCommand,
 ]

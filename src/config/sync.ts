@@ -1,8 +1,10 @@
 import { z } from 'zod'
+import { CHANGE_TYPES } from '../entitlements/entitlement.js'
 import type { Path, Problem } from '../handlers/problem.js'
 import { ofEach, PLATFORM_NAMES, type PlatformName } from '../provider/accounts.js'
 import type { Endpoint } from '../provider/endpoint.js'
 import { isUsableId, MAX_ID_LENGTH } from '../provider/ids.js'
+import type { WebhookAddress } from '../sync/outbound/message.js'
 import type { Target, TargetOn } from '../sync/target.js'
 import { type DeepReadonly, durationSchema, environmentSchema, withFallback } from './fields.js'
 import { formatPath, type Usable } from './problems.js'
@@ -95,6 +97,8 @@ const botSchema = z.strictObject({
   apiUrl: withFallback(urlSchema, null).describe("Left out: the platform's own."),
 })
 
+const outboundIdSchema = z.string().regex(/^[a-z0-9-]{1,64}$/, 'must be an id of 1 to 64 of a-z, 0-9 and "-"')
+
 const outboundSecretSchema = z
   .string()
   .regex(
@@ -102,29 +106,45 @@ const outboundSecretSchema = z
     'must be whsec_ and at least 24 bytes in base64',
   )
 
-const outboundSchema = z
-  .strictObject({
-    url: urlSchema,
-    secret: z
-      .union(
-        [outboundSecretSchema, z.array(outboundSecretSchema).min(1).max(4)],
-        'must be whsec_ and at least 24 bytes in base64, or a list of such',
-      )
-      .describe('Signs each message, by the Standard Webhooks scheme. With several, each one signs.'),
-    environments: z
-      .array(environmentSchema)
-      .min(1)
-      .default(['live'])
-      .describe('Which environments’ changes of access are sent.'),
-  })
-  .transform(({ url, secret, environments }) => ({ url, secrets: [secret].flat(), environments }))
+const outboundSchema = z.strictObject({
+  url: urlSchema,
+  secret: z
+    .union(
+      [outboundSecretSchema, z.array(outboundSecretSchema).min(1).max(4)],
+      'must be whsec_ and at least 24 bytes in base64, or a list of such',
+    )
+    .describe('Signs each message, by the Standard Webhooks scheme. With several, each one signs.'),
+  types: z
+    .array(z.enum(CHANGE_TYPES))
+    .min(1)
+    .optional()
+    .describe('Which types of messages are sent; left out: all.'),
+  environments: z
+    .array(environmentSchema)
+    .min(1)
+    .default(['live'])
+    .describe('Which environments’ changes of access are sent.'),
+  disabled: z.boolean().default(false).describe('Lets its messages gather, and sends none.'),
+})
+
+/** The id of the address in `sync.webhook`. */
+const ONLY_WEBHOOK = 'default'
+
+function addressOf(id: string, address: z.output<typeof outboundSchema>): WebhookAddress {
+  const { secret, types = CHANGE_TYPES, ...rest } = address
+  return { id, ...rest, types, secrets: [secret].flat() }
+}
 
 export const syncSchema = z
   .strictObject({
     ...ofEach(PLATFORM_NAMES, () => withFallback(botSchema, null)),
-    webhook: withFallback(outboundSchema, null).describe(
-      "Every change of access, posted to the merchant's own address.",
-    ),
+    webhook: outboundSchema
+      .optional()
+      .describe(`The same as \`webhooks.${ONLY_WEBHOOK}\`, for those who need one address only.`),
+    webhooks: z
+      .record(outboundIdSchema, outboundSchema)
+      .default({})
+      .describe("Every change of access, posted to the merchant's own addresses, by their ids."),
     sweepEvery: durationSchema('must be a duration, such as "1h"')
       .describe('How often the real members are compared and repaired.')
       .prefault('1h'),
@@ -138,7 +158,10 @@ export const syncSchema = z
         "More removals than both, within an hour, wait for an operator: `percent` is of a target's members.",
       ),
   })
-  .transform(({ sweepEvery, ...sync }) => ({ ...sync, sweepEveryMs: sweepEvery }))
+  .transform(({ sweepEvery, webhook, webhooks, ...sync }) => {
+    const all = Object.entries({ ...(webhook && { [ONLY_WEBHOOK]: webhook }), ...webhooks })
+    return { ...sync, webhooks: all.map(([id, one]) => addressOf(id, one)), sweepEveryMs: sweepEvery }
+  })
 
 export type BotConfig = DeepReadonly<z.output<typeof botSchema>>
 export type SyncConfig = DeepReadonly<z.output<typeof syncSchema>>
@@ -159,7 +182,7 @@ interface NamedTarget {
   readonly target: Target
 }
 
-/** Checks that every product's platform has a bot. */
+/** Checks that every product's platform has a bot, and that every id has one address. */
 export function findSyncConflicts(
   products: Usable<z.input<typeof productsSchema>>,
   sync: Usable<z.input<typeof syncSchema>>,
@@ -175,6 +198,9 @@ export function findSyncConflicts(
         message: `needs a bot: sync.${adapter}.botToken is not set`,
       })),
     ...findSharedTargets(named),
+    ...(sync.webhook !== undefined && sync.webhooks?.[ONLY_WEBHOOK] !== undefined
+      ? [{ path: ['sync', 'webhooks', ONLY_WEBHOOK], message: 'is also in sync.webhook: keep one of them' }]
+      : []),
   ]
 }
 
@@ -237,9 +263,11 @@ export function warnOfProducts(
   )
 }
 
-export function warnOfSync({ webhook }: SyncConfig): Problem[] {
-  if (webhook === null) return []
-  const { protocol, hostname } = new URL(webhook.url)
-  if (protocol !== 'http:' || /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)) return []
-  return [{ path: ['sync', 'webhook', 'url'], message: 'is not https: others can read messages on the way' }]
+export function warnOfSync({ webhooks }: SyncConfig): Problem[] {
+  return webhooks.flatMap(({ id, url }) => {
+    const { protocol, hostname } = new URL(url)
+    if (protocol !== 'http:' || /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)) return []
+    const path = id === ONLY_WEBHOOK ? ['sync', 'webhook', 'url'] : ['sync', 'webhooks', id, 'url']
+    return [{ path, message: 'is not https: others can read messages on the way' }]
+  })
 }

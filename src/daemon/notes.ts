@@ -80,8 +80,8 @@ async function isAnswered(file: string): Promise<boolean> {
 }
 
 /** The state of sync in a few numbers; null if nothing is configured. */
-export function syncSummary({ paused, leads, targets, unconfirmed, webhook, unreachable }: SyncState) {
-  if (targets.length === 0 && webhook === null) return null
+export function syncSummary({ paused, leads, targets, unconfirmed, webhooks, unreachable }: SyncState) {
+  if (targets.length === 0 && webhooks.length === 0) return null
   const total = (state: ShownState) => targets.reduce((sum, { memberships }) => sum + memberships[state], 0)
   return {
     paused,
@@ -89,7 +89,7 @@ export function syncSummary({ paused, leads, targets, unconfirmed, webhook, unre
     due: total('due') + total('retrying'),
     parked: total('parked'),
     unconfirmed,
-    messages: webhook?.messages.reduce((sum, { count }) => sum + count, 0) ?? 0,
+    messages: webhooks.reduce((sum, { waiting }) => sum + waiting, 0),
     unreachable: unreachable.map(({ platform }) => platform),
   }
 }

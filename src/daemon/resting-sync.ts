@@ -4,9 +4,9 @@ import type { SyncState } from '../operations/metrics.js'
 import { PLATFORM_NAMES } from '../provider/accounts.js'
 import type { Environment } from '../provider/event.js'
 import { loadTargetRefs } from '../store/memberships.js'
-import { countMessages } from '../store/messages.js'
+import { findMessages } from '../store/messages.js'
 import type { Database } from '../store/schema.js'
-import { originOf } from '../sync/outbound/message.js'
+import { readWebhooks, replay } from '../sync/outbound/outbound.js'
 import { createQuestions, readStatus } from '../sync/plan.js'
 import { targetsOf } from '../sync/target.js'
 import type { Following, FollowingDeps } from './sync.js'
@@ -23,6 +23,10 @@ export function createResting({
     questions: {
       ...createQuestions(db, (environments) => questionOf(db, config, clock(), environments)),
       status: (environments) => readSyncState(db, config, clock(), environments),
+      messages: (filter, page) => findMessages(db, filter, page),
+      replay: (filter) => replay({ db, writeSync }, config.sync.webhooks, filter),
+      test: needsDaemon,
+      webhooks: () => config.sync.webhooks.map(({ id }) => id),
       pause: () => writeSync('setSyncPaused', true),
       resume: () => writeSync('setSyncPaused', false),
       check: needsDaemon,
@@ -44,13 +48,12 @@ export async function readSyncState(
   now: number,
   environments?: readonly Environment[],
 ): Promise<SyncState> {
-  const { webhook } = config.sync
   const platforms = PLATFORM_NAMES.filter((name) => config.sync[name] !== null)
   const question = await questionOf(db, config, now, environments)
   const isOk = () => ({ state: 'ok', until: null, reason: null }) as const
   return {
     ...(await readStatus(db, question, platforms, isOk, null)),
-    webhook: webhook && { origin: originOf(webhook), messages: await countMessages(db, environments) },
+    webhooks: await readWebhooks(db, config.sync.webhooks, environments),
     unreachable: [],
     leads: false,
   }

@@ -5,6 +5,7 @@ import type { SyncQuestions } from '../handlers/sync.js'
 import { addSyncMetrics, type SyncState } from '../operations/metrics.js'
 import { startSweeps } from '../operations/schedule.js'
 import type { Environment } from '../provider/event.js'
+import { findMessages } from '../store/messages.js'
 import { ENVIRONMENTS } from '../store/schema.js'
 import { isSyncPaused, loadSyncSettings } from '../store/sync-state.js'
 import type { Tools } from '../sync/context.js'
@@ -24,14 +25,14 @@ export interface FollowingDeps extends Tools, Pick<TelegramDeps, 'readAccess' | 
 
 export type Following = Awaited<ReturnType<typeof createFollowing>>
 
-/** Everything outside that follows access: roles, groups, and the outbound webhook. */
+/** Everything outside that follows access: roles, groups, and the outbound webhooks. */
 export async function createFollowing(deps: FollowingDeps) {
   const { db, writeSync, registry, leads = () => true, clock, random, log } = deps
   const tools: Tools = { db, writeSync, clock, random, log }
   let current = deps.config
   const status = async (environments?: readonly Environment[]): Promise<SyncState> => ({
     ...(await sync.status(environments)),
-    webhook: await outbound.status(environments),
+    webhooks: await outbound.status(environments),
     unreachable: await currentOutages(),
     leads: leads(),
   })
@@ -57,10 +58,10 @@ export async function createFollowing(deps: FollowingDeps) {
   })
   const outbound = await createOutbound({
     ...tools,
-    address: () => current.sync.webhook,
+    addresses: () => current.sync.webhooks,
     featuresOf: (productId) => deps.catalog().featuresOf(productId),
     isPaused: async () => !leads() || isSyncPaused(db),
-    reach: outages.of('webhook'),
+    reachOf: (id) => outages.of(`webhook:${id}`),
   })
   const sweeps = startSweeps({
     sweep: async () => {
@@ -74,7 +75,8 @@ export async function createFollowing(deps: FollowingDeps) {
   /** A restore pauses sync, whatever is configured. */
   async function warnIfPaused(): Promise<void> {
     const { pausedAt } = await loadSyncSettings(db)
-    if (pausedAt === null || (current.sync.webhook === null && (await sync.targets()).length === 0)) return
+    if (pausedAt === null || (current.sync.webhooks.length === 0 && (await sync.targets()).length === 0))
+      return
     log.warn(
       { since: new Date(pausedAt).toISOString() },
       'sync is paused: no role or group changes, and no webhook is sent; run `latchkey sync resume`',
@@ -101,6 +103,10 @@ export async function createFollowing(deps: FollowingDeps) {
         outbound.wake()
       },
       status,
+      messages: (filter, page) => findMessages(db, filter, page),
+      replay: outbound.replay,
+      test: outbound.test,
+      webhooks: () => current.sync.webhooks.map(({ id }) => id),
       async run(options) {
         const { environments = ENVIRONMENTS, retry } = options
         const messages = retry === undefined ? 0 : await outbound.retry({ ...retry, environments })
@@ -119,7 +125,10 @@ export async function createFollowing(deps: FollowingDeps) {
     },
     /** Resolves once this config, or a later one, is in use. */
     reload(config: Config): Promise<void> {
-      if (config.sync.webhook?.url !== current.sync.webhook?.url) outages.forget('webhook')
+      for (const { id, url } of current.sync.webhooks) {
+        const isSame = config.sync.webhooks.some((one) => one.id === id && one.url === url)
+        if (!isSame) outages.forget(`webhook:${id}`)
+      }
       current = config
       reloading = follow(config)
       return reloading

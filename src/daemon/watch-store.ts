@@ -67,14 +67,16 @@ export interface PrivacyScheduleDeps {
   readonly dropBodies: (before: number) => Promise<number>
   /** The maximum age of bodies, in milliseconds; null: they are kept for ever. */
   readonly bodiesAfterMs: number | null
+  /** Removes some old messages of the outbound webhooks, and returns their number; 0: there are none. */
+  readonly dropMessages: () => Promise<number>
   /** Epoch milliseconds. */
   readonly clock: () => number
   readonly log: Logger
 }
 
-/** Finishes erasures that were imported or interrupted, follows deletions, and removes old bodies. */
+/** Finishes erasures that were imported or interrupted, follows deletions, and removes old bodies and messages. */
 export function startPrivacySchedule(deps: PrivacyScheduleDeps): Schedule {
-  const { finishErasures, eraseDeleted, dropBodies, bodiesAfterMs, clock, log } = deps
+  const { finishErasures, eraseDeleted, dropBodies, bodiesAfterMs, dropMessages, clock, log } = deps
   return every(
     MINUTE_MS,
     log,
@@ -92,6 +94,12 @@ export function startPrivacySchedule(deps: PrivacyScheduleDeps): Schedule {
         while (!stopping.aborted && (await dropBodies(clock() - bodiesAfterMs)) > 0) await turn()
       },
       failed: 'could not remove old bodies',
+    },
+    {
+      async run(stopping) {
+        while (!stopping.aborted && (await dropMessages()) > 0) await turn()
+      },
+      failed: 'could not remove old messages of the outbound webhooks',
     },
   )
 }

@@ -1,17 +1,19 @@
 import type { SyncStatusJson } from '../handlers/sync.js'
-import { PLATFORMS } from '../provider/accounts.js'
+import { PLATFORMS, type PlatformName } from '../provider/accounts.js'
 import { counted, durationText, type Finding, fail, ok, warn } from './finding.js'
+
+type WebhookJson = SyncStatusJson['webhooks'][number]
 
 /** A receiver that is being redeployed is back sooner. */
 const LONG_MS = 3_600_000
 
-/** Checks that roles, groups and the outbound webhook follow access; no findings if none is configured. */
+/** Checks that roles, groups and the outbound webhooks follow access; no findings if none is configured. */
 export function checkSync(status: SyncStatusJson, now: number): readonly Finding[] {
   return [
     ...(status.targets.length === 0 ? [] : checkMemberships(status)),
     ...checkStops(status),
     ...checkOutages(status, now),
-    ...(status.webhook === null ? [] : [checkWebhook(status.webhook, status, now)]),
+    ...status.webhooks.map((one) => checkWebhook(one, status, now)),
   ]
 }
 
@@ -64,14 +66,14 @@ function checkStops({ checked, platforms, targets }: SyncStatusJson): readonly F
   ]
 }
 
-/** An outage of the webhook is reported with its waiting messages. */
+/** An outage of a webhook is reported with its waiting messages. */
 function checkOutages({ unreachable, targets }: SyncStatusJson, now: number): readonly Finding[] {
   return unreachable.flatMap(({ platform, since, reason }) => {
-    if (platform === 'webhook') return []
+    if (platform.startsWith('webhook:')) return []
     const waiting = targets
       .filter(({ target }) => target.startsWith(`${platform}:`))
       .reduce((sum, { memberships }) => sum + memberships.due + memberships.retrying, 0)
-    const name = PLATFORMS[platform].title
+    const name = PLATFORMS[platform as PlatformName].title
     const age = durationText(Math.max(0, now - Date.parse(since)))
     const detail = `${name} has been unreachable for ${age}, ${counted(waiting, 'membership')} waiting: ${reason}`
     return [
@@ -85,20 +87,29 @@ function checkOutages({ unreachable, targets }: SyncStatusJson, now: number): re
 }
 
 function checkWebhook(
-  { messages }: NonNullable<SyncStatusJson['webhook']>,
+  { id, disabled, waiting, oldestWaitingAt, failed, lastDeliveredAt, lastError }: WebhookJson,
   { paused, unreachable }: SyncStatusJson,
   now: number,
 ): Finding {
-  const parts = messages.map(({ state, count, oldestAt, lastError }) => {
-    const age = durationText(Math.max(0, now - Date.parse(oldestAt)))
-    return `${count} ${state} for ${age}${lastError === null ? '' : ` (${lastError})`}`
-  })
-  const detail = parts.length === 0 ? 'nothing to send' : parts.join(', ')
-  if (messages.some(({ state }) => state === 'parked')) {
-    return warn('sync webhook', detail, 'fix the receiver, then `latchkey sync run --retry --target webhook`')
+  const ageOf = (at: string) => Math.max(0, now - Date.parse(at))
+  const isLate = oldestWaitingAt !== null && ageOf(oldestWaitingAt) > LONG_MS
+  const isFailing =
+    lastError !== null && (lastDeliveredAt === null || Date.parse(lastError.at) > Date.parse(lastDeliveredAt))
+  const state = disabled ? ['disabled'] : paused ? ['paused'] : []
+  const detail = [
+    ...state,
+    ...(oldestWaitingAt === null ? [] : [`${waiting} waiting for ${durationText(ageOf(oldestWaitingAt))}`]),
+    ...(failed === 0 ? [] : [`${failed} failed`]),
+    ...(waiting + failed === 0 ? ['nothing to send'] : []),
+    ...(lastDeliveredAt === null ? [] : [`last delivery ${durationText(ageOf(lastDeliveredAt))} ago`]),
+    ...(isFailing ? [`last error ${durationText(ageOf(lastError.at))} ago: ${lastError.reason}`] : []),
+  ].join(', ')
+  const what = `sync webhook:${id}`
+  if (failed > 0) {
+    return warn(what, detail, `fix the receiver, then \`latchkey sync run --retry --target webhook:${id}\``)
   }
-  if (paused) return warn('sync webhook', `paused, ${detail}`, 'continue with `latchkey sync resume`')
-  const isFailing = unreachable.some(({ platform }) => platform === 'webhook')
-  const isLate = messages.some(({ oldestAt }) => now - Date.parse(oldestAt) > LONG_MS)
-  return isFailing || isLate ? warn('sync webhook', detail, 'check the receiver') : ok('sync webhook', detail)
+  if (disabled) return ok(what, detail)
+  if (paused) return warn(what, detail, 'continue with `latchkey sync resume`')
+  const isOut = unreachable.some(({ platform }) => platform === `webhook:${id}`)
+  return isOut || isLate ? warn(what, detail, 'check the receiver') : ok(what, detail)
 }

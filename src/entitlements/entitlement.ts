@@ -51,6 +51,15 @@ export function isChange(a: AccessSnapshot, b: AccessSnapshot): boolean {
   return SNAPSHOT_FIELDS.some((name) => name !== 'since' && a[name] !== b[name])
 }
 
+/** The types of a change of access, as outbound webhooks name them. */
+export const CHANGE_TYPES = ['entitlement.granted', 'entitlement.changed', 'entitlement.revoked'] as const
+export type ChangeType = (typeof CHANGE_TYPES)[number]
+
+export function typeOfChange(before: AccessSnapshot, after: AccessSnapshot): ChangeType {
+  if (before.active === after.active) return 'entitlement.changed'
+  return after.active ? 'entitlement.granted' : 'entitlement.revoked'
+}
+
 /**
  * What one customer may use, by product in order of id: the union of the customer's sources, without
  * blocked products.

@@ -76,7 +76,7 @@ export const statusAnswer = z.object({
       due: z.int(),
       parked: z.int(),
       unconfirmed: z.int(),
-      /** Messages of the outbound webhook. */
+      /** Messages of the outbound webhooks that wait. */
       messages: z.int(),
       unreachable: z.array(z.string()),
     })

@@ -64,7 +64,7 @@ export const ROUTE_GROUPS: readonly RouteGroup<RouteDeps>[] = [
   },
   {
     name: 'Sync',
-    about: 'Roles, groups and the outbound webhook, which follow access.',
+    about: 'Roles, groups and the outbound webhooks, which follow access.',
     routes: syncRoutes,
   },
   { name: 'Telegram', about: 'Links with which customers join groups.', routes: telegramRoutes },

@@ -1,16 +1,29 @@
-/* Roles, groups and the outbound webhook, which follow access. */
+/* Roles, groups and the outbound webhooks, which follow access. */
 
 import type { Logger } from 'pino'
 import { z } from 'zod'
+import type { ChangeType } from '../entitlements/entitlement.js'
+import { LatchkeyError } from '../errors.js'
 import type { SyncState } from '../operations/metrics.js'
 import { PLATFORM_NAMES } from '../provider/accounts.js'
 import type { Environment } from '../provider/event.js'
 import type { MembershipKey, ShownState } from '../store/membership.js'
+import type {
+  LoggedMessage,
+  MessageFilter,
+  MessageKey,
+  MessagePage,
+  MessageStatus,
+} from '../store/messages.js'
+import type { TestResult } from '../sync/outbound/outbound.js'
 import type { RunOptions, Sync, SyncRun } from '../sync/sync.js'
 import { counts, environment, instant, platformCall, toJson } from './answers.js'
 import { idText, invalidBody } from './body.js'
+import { beginsBeforeItEnds, LATER_THAN_TO } from './events.js'
 import {
+  firstOf,
   idParameter,
+  instantParameter,
   invalidParameter,
   limitParameter,
   pageOf,
@@ -20,12 +33,19 @@ import {
 } from './query.js'
 import { type Route, route } from './route.js'
 
-/** What the routes for roles, groups and the outbound webhook need. */
+/** What the routes for roles, groups and the outbound webhooks need. */
 export interface SyncQuestions
   extends Pick<Sync, 'memberships' | 'plan' | 'targets' | 'check' | 'pause' | 'resume'> {
+  /** The ids of the addresses of the outbound webhooks. */
+  readonly webhooks: () => readonly string[]
+  readonly messages: (filter: MessageFilter, page: MessagePage) => Promise<readonly LoggedMessage[]>
+  /** Sends messages again; returns how many. */
+  readonly replay: (filter: MessageFilter) => Promise<number>
+  /** Null: no address has this id. */
+  readonly test: (id: string, type: ChangeType, environment?: Environment) => Promise<TestResult | null>
   /** @param environments whose targets and messages are shown; both if omitted */
   readonly status: (environments?: readonly Environment[]) => Promise<SyncState>
-  /** `messages`: messages of the outbound webhook that `retry` made due. @throws LatchkeyError `plan_changed` */
+  /** `messages`: messages of the outbound webhooks that `retry` made due. @throws LatchkeyError `plan_changed` */
   readonly run: (
     options: RunOptions,
   ) => Promise<SyncRun & { readonly messages: number; readonly leads: boolean }>
@@ -72,27 +92,20 @@ export const syncStatus = z.object({
       memberships: z.object(counts(...STATES)),
     }),
   ),
-  webhook: z
-    .object({
-      origin: z.string(),
-      messages: z.array(
-        z.object({
-          state: z.enum(['pending', 'parked']),
-          reason: z.enum(['gone', 'given_up']).nullable(),
-          count: z.int(),
-          oldestAt: instant,
-          lastError: z.string().nullable(),
-        }),
-      ),
-    })
-    .nullable(),
-  unreachable: z.array(
+  webhooks: z.array(
     z.object({
-      platform: z.enum([...platform.options, 'webhook']),
-      since: instant,
-      reason: z.string(),
+      id: z.string(),
+      origin: z.string(),
+      disabled: z.boolean(),
+      waiting: z.int(),
+      oldestWaitingAt: instant.nullable(),
+      failed: z.int(),
+      lastDeliveredAt: instant.nullable(),
+      lastError: z.object({ at: instant, reason: z.string() }).nullable(),
     }),
   ),
+  /** A platform, or `webhook:` and the id of an address. */
+  unreachable: z.array(z.object({ platform: z.string(), since: instant, reason: z.string() })),
 })
 export type SyncStatusJson = z.input<typeof syncStatus>
 
@@ -132,6 +145,52 @@ const membershipPlace = placeIn<MembershipKey>(
   (key) => JSON.stringify([key.environment, key.target, key.accountId]),
 )
 
+const TYPES = [
+  'entitlement.granted',
+  'entitlement.changed',
+  'entitlement.revoked',
+] as const satisfies readonly ChangeType[]
+const messageType = z.enum(TYPES, `must be one of ${TYPES.join(', ')}`)
+const STATUSES = ['pending', 'delivered', 'failed'] as const satisfies readonly MessageStatus[]
+const messageStatus = z.enum(STATUSES, `must be one of ${STATUSES.join(', ')}`)
+
+const attempt = { status: z.int().nullable(), error: z.string().nullable(), ms: z.int() }
+
+/** A message of an outbound webhook, and the newest attempts to deliver it. */
+export const message = z.object({
+  id: z.string(),
+  webhook: z.string(),
+  type: messageType,
+  environment,
+  customerId: z.string(),
+  productId: z.string(),
+  status: messageStatus,
+  reason: z.enum(['gone', 'given_up']).nullable(),
+  queuedAt: instant,
+  nextAttemptAt: instant.nullable(),
+  attempts: z.array(z.object({ at: instant, ...attempt })),
+})
+export type MessageJson = z.input<typeof message>
+
+const messagePlace = placeIn<MessageKey>(
+  (text) => {
+    const [, cursor, webhook] = /^(\d{1,15}) (.+)$/.exec(text) ?? []
+    return webhook === undefined ? null : { cursor: Number(cursor), webhook }
+  },
+  ({ cursor, webhook }) => `${cursor} ${webhook}`,
+)
+
+const replayed = z.object(counts('messages'))
+export type MessagesReplayedJson = z.input<typeof replayed>
+
+const tested = z.object({ id: z.string(), delivered: z.boolean(), ...attempt })
+export type WebhookTestJson = z.input<typeof tested>
+
+/** In one request. */
+const MAX_REPLAYED_IDS = 100
+/** All messages with these ids: one for each address. */
+const MAX_ADDRESSES = 100
+
 export const planAnswer = z.object({
   paused: z.boolean(),
   hash: z.string().nullable(),
@@ -162,7 +221,7 @@ export type SyncRunJson =
 /** Platform limits decide how long a run takes; the request is answered before a proxy gives up. */
 const ANSWER_WITHIN_MS = 20_000
 
-/** Names the outbound webhook among the targets of a retry. */
+/** Names the outbound webhooks among the targets of a retry; `webhook:<id>` names one. */
 const WEBHOOK_TARGET = 'webhook'
 
 const ADMIN = { scope: 'admin', environments: 'shown' } as const
@@ -186,7 +245,7 @@ function pausing(path: '/sync/pause' | '/sync/resume', paused: boolean, summary:
 export const syncRoutes: readonly Route<SyncDeps>[] = [
   route('GET /sync', {
     operationId: 'getSync',
-    summary: 'The state of roles, groups and the outbound webhook.',
+    summary: 'The state of roles, groups and the outbound webhooks.',
     ...ADMIN,
     answer: syncStatus,
     handle: ({ environments }, { sync }: SyncDeps) => sync.status(environments),
@@ -243,7 +302,8 @@ export const syncRoutes: readonly Route<SyncDeps>[] = [
       // It may remove roles in any environment.
       if (body.sweep === true) requireBoth(key, 'A sweep')
       const { target = WEBHOOK_TARGET } = body.retry ?? {}
-      const problem = target === WEBHOOK_TARGET ? null : await targetProblem(target, environments, sync)
+      const isWebhook = [WEBHOOK_TARGET, ...sync.webhooks().map((id) => `webhook:${id}`)].includes(target)
+      const problem = isWebhook ? null : await targetProblem(target, environments, sync)
       if (problem !== null) throw invalidBody([{ path: 'retry.target', message: problem }])
       const running = sync.run({ ...body, environments })
       const late = new Promise<null>((resolve) => setTimeout(resolve, ANSWER_WITHIN_MS, null).unref())
@@ -265,6 +325,88 @@ export const syncRoutes: readonly Route<SyncDeps>[] = [
         ok: findings.every(({ isFine }) => isFine),
         findings: findings.map(({ about, isFine, message }) => ({ about, ok: isFine, message })),
       }
+    },
+  }),
+  route('GET /sync/messages', {
+    operationId: 'listMessages',
+    summary: 'The log of the outbound webhooks, newest first: each message, and the attempts to deliver it.',
+    ...ADMIN,
+    query: z
+      .object({
+        id: idParameter.exactOptional(),
+        webhook: idParameter.exactOptional(),
+        type: messageType.exactOptional().describe('Only messages of this type.'),
+        status: messageStatus.exactOptional(),
+        customerId: idParameter.exactOptional(),
+        from: instantParameter.exactOptional().describe('Only changes at this instant or later.'),
+        to: instantParameter.exactOptional().describe('Only changes before this instant.'),
+        limit: limitParameter,
+        cursor: messagePlace.exactOptional(),
+      })
+      .refine(beginsBeforeItEnds, LATER_THAN_TO),
+    answer: pageOf(message, messagePlace),
+    async handle({ query, environments }, { sync }: SyncDeps) {
+      const { id, webhook, limit, cursor: after, ...others } = query
+      const which = {
+        ...(id !== undefined && { ids: [id] }),
+        ...(webhook !== undefined && { webhooks: [webhook] }),
+      }
+      const page = { order: 'newest first', limit: limit + 1, ...(after && { after }) } as const
+      const found = await sync.messages({ environments, ...which, ...others }, page)
+      return firstOf(found, limit, ({ cursor, webhook: to }) => ({ cursor, webhook: to }))
+    },
+  }),
+  route('POST /sync/messages/replay', {
+    operationId: 'replayMessages',
+    summary: 'Sends messages of the log again, in their order and under their ids.',
+    ...ADMIN,
+    body: z
+      .strictObject({
+        ids: z.array(idText).min(1, 'is empty').max(MAX_REPLAYED_IDS).exactOptional(),
+        from: instantParameter.exactOptional(),
+        to: instantParameter.exactOptional(),
+        webhook: idText.exactOptional(),
+      })
+      .refine(({ ids, from }) => (ids === undefined) !== (from === undefined), 'needs either "ids" or "from"')
+      .refine(beginsBeforeItEnds, LATER_THAN_TO),
+    bodyType: 'json',
+    answer: replayed,
+    async handle({ body: { webhook, ...filter }, environments }, { sync }: SyncDeps) {
+      const ids = sync.webhooks()
+      if (webhook !== undefined && !ids.includes(webhook)) {
+        const problem = `must be the id of an address in the config: ${ids.join(', ') || 'there is none'}`
+        throw invalidBody([{ path: 'webhook', message: problem }])
+      }
+      if (filter.ids !== undefined) {
+        const page = { order: 'oldest first', limit: MAX_REPLAYED_IDS * MAX_ADDRESSES } as const
+        const known = await sync.messages({ environments, ids: filter.ids }, page)
+        const missing = filter.ids.findIndex((one) => known.every(({ id }) => id !== one))
+        if (missing !== -1) {
+          throw invalidBody([{ path: `ids.${missing}`, message: 'is not in the log, which keeps 30 days' }])
+        }
+      }
+      const which = { environments, ...filter, ...(webhook !== undefined && { webhooks: [webhook] }) }
+      return { messages: await sync.replay(which) }
+    },
+  }),
+  route('POST /sync/webhooks/:webhook/test', {
+    operationId: 'testWebhook',
+    summary: 'Sends a test message to an address of the outbound webhooks, and answers with what happened.',
+    scope: 'admin',
+    environments: 'both',
+    body: z.strictObject({
+      type: messageType.default('entitlement.granted'),
+      environment: environment.exactOptional(),
+    }),
+    answer: tested,
+    errors: ['webhook_not_found'],
+    async handle({ params, body: { type, environment: of } }, { sync }: SyncDeps) {
+      const result = await sync.test(params.webhook, type, of)
+      if (result !== null) return result
+      throw new LatchkeyError(
+        'webhook_not_found',
+        `No address under sync.webhooks has the id ${params.webhook}.`,
+      )
     },
   }),
   pausing('/sync/pause', true, 'Starts no more calls.'),

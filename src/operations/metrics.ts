@@ -5,7 +5,7 @@ import type { ErrorCode } from '../errors.js'
 import type { Disposition } from '../ingest/delivery.js'
 import type { Environment } from '../provider/event.js'
 import type { Outage } from '../sync/outages.js'
-import type { OutboundStatus } from '../sync/outbound/outbound.js'
+import type { WebhookStatus } from '../sync/outbound/outbound.js'
 import type { SyncStatus } from '../sync/plan.js'
 import type { DeliveryGap } from './delivery-gaps.js'
 
@@ -61,9 +61,19 @@ const METRICS = {
   latchkey_sync_stopped: ['1: no call is made to it until somebody fixes a problem.', 'name'],
   latchkey_sync_paused: ['1: nothing is given, taken or sent until an operator resumes it.'],
   latchkey_leads: ['1: this instance follows access; 0: another one does.'],
-  latchkey_outbound_messages: ['Changes of access that the outbound webhook has not sent yet.', 'state'],
+  latchkey_outbound_messages: [
+    'Messages of an outbound webhook that wait, and those given up that the log still has.',
+    'webhook',
+    'state',
+  ],
+  latchkey_outbound_oldest_waiting_timestamp_seconds: [
+    'When the oldest message that waits was queued.',
+    'webhook',
+  ],
+  latchkey_outbound_last_delivery_timestamp_seconds: ['When a message was last delivered.', 'webhook'],
+  latchkey_outbound_last_error_timestamp_seconds: ['When an attempt last failed.', 'webhook'],
   latchkey_platform_unreachable: [
-    '1: a platform, or the receiver of the outbound webhook, has answered no call for a minute or more.',
+    '1: a platform, or an address of the outbound webhooks, has answered no call for a minute or more.',
     'platform',
   ],
 } as const satisfies Readonly<Record<string, readonly [help: string, ...labels: string[]]>>
@@ -225,8 +235,8 @@ export function createBackupGauge(registry: Registry): (at: number) => void {
 
 /** The current state of sync. */
 export interface SyncState extends SyncStatus {
-  /** Null: no outbound webhook is configured. */
-  readonly webhook: OutboundStatus | null
+  /** The configured addresses. */
+  readonly webhooks: readonly WebhookStatus[]
   /** The current outages. */
   readonly unreachable: readonly Outage[]
   /** Whether this instance makes the calls and sends; if not, another one does, or none runs. */
@@ -249,14 +259,24 @@ export function addSyncMetrics(registry: Registry, status: () => Promise<SyncSta
   )
   gauge('latchkey_sync_paused', ({ paused }) => [[Number(paused)]])
   gauge('latchkey_leads', (state) => [[Number(state.leads)]])
-  gauge('latchkey_outbound_messages', ({ webhook }) =>
-    (webhook === null ? [] : (['pending', 'parked'] as const)).map((state) => {
-      const own = webhook?.messages.filter((one) => one.state === state) ?? []
-      return [own.reduce((sum, { count }) => sum + count, 0), { state }]
-    }),
+  gauge('latchkey_outbound_messages', ({ webhooks }) =>
+    webhooks.flatMap(({ id: webhook, waiting, failed }) => [
+      [waiting, { webhook, state: 'pending' }],
+      [failed, { webhook, state: 'failed' }],
+    ]),
   )
-  gauge('latchkey_platform_unreachable', ({ platforms, webhook, unreachable }) =>
-    [...platforms.map(({ platform }) => platform), ...(webhook === null ? [] : (['webhook'] as const))].map(
+  const addInstant = (name: MetricName, instantOf: (webhook: WebhookStatus) => number | null | undefined) =>
+    gauge(name, ({ webhooks }) =>
+      webhooks.flatMap((one) => {
+        const at = instantOf(one) ?? null
+        return at === null ? [] : [[at / 1000, { webhook: one.id }] as const]
+      }),
+    )
+  addInstant('latchkey_outbound_oldest_waiting_timestamp_seconds', ({ oldestWaitingAt }) => oldestWaitingAt)
+  addInstant('latchkey_outbound_last_delivery_timestamp_seconds', ({ lastDeliveredAt }) => lastDeliveredAt)
+  addInstant('latchkey_outbound_last_error_timestamp_seconds', ({ lastError }) => lastError?.at)
+  gauge('latchkey_platform_unreachable', ({ platforms, webhooks, unreachable }) =>
+    [...platforms.map(({ platform }) => platform), ...webhooks.map(({ id }) => `webhook:${id}` as const)].map(
       (platform) => [Number(unreachable.some((one) => one.platform === platform)), { platform }],
     ),
   )

@@ -1,73 +1,138 @@
+/* Messages of the outbound webhooks: the queue of each address, and the log of attempts. */
+
 import { type Selectable, sql } from 'kysely'
+import { type ChangeType, typeOfChange } from '../entitlements/entitlement.js'
 import type { Environment } from '../provider/event.js'
-import { bulkStatement } from './bulk.js'
-import { type Change, changeLogEpoch, changeOf, formatCursor, latestCursor, numberIn } from './changes.js'
+import { bulkInsert, bulkLookup } from './bulk.js'
+import {
+  type Change,
+  changeLogEpoch,
+  changeOf,
+  formatCursor,
+  latestCursor,
+  loadChanges,
+  numberIn,
+} from './changes.js'
 import type { RetryFilter } from './memberships.js'
 import { type ChangesTable, type Db, ENVIRONMENTS, type MessagesTable, type Tx } from './schema.js'
 import { getSetting, setSetting } from './settings.js'
 
-/** A change of access for the outbound webhook. Instants are epoch milliseconds. */
+export interface MessageKey {
+  /** Of the change. */
+  readonly cursor: number
+  /** The id of the address. */
+  readonly webhook: string
+}
+
+/** One attempt to deliver a message. */
+export interface Attempt {
+  /** Epoch milliseconds. */
+  readonly at: number
+  /** Null if there was no answer. */
+  readonly status: number | null
+  /** Why there was no answer; null: there was one. */
+  readonly error: string | null
+  readonly ms: number
+}
+
+/** A change of access for one address. Instants are epoch milliseconds. */
 export interface Message {
   /**
    * Of the change log at the time of queueing: together with the change's cursor it identifies the message for good.
    */
   readonly epoch: string
+  readonly webhook: string
+  readonly type: ChangeType
   readonly change: Change
   readonly attempts: number
   /** Null: none yet. */
   readonly firstAttemptAt: number | null
+  /** The newest attempts, oldest first, including those before it was sent again. */
+  readonly log: readonly Attempt[]
 }
 
-/** The messages due by `now`, earliest first: at most one per customer, and only after the earlier ones. */
-export async function loadDueMessages(db: Db, now: number, limit: number): Promise<readonly Message[]> {
-  const { rows } = await sql<Selectable<ChangesTable> & Omit<Message, 'change'>>`
-    select changes.*, epoch, attempts, first_attempt_at as "firstAttemptAt"
-    from messages join changes on changes.cursor = messages.cursor
-    where next_attempt_at <= ${now} order by next_attempt_at limit ${limit}`.execute(db)
-  return rows.map(({ epoch, attempts, firstAttemptAt, ...row }) => {
-    return { epoch, change: changeOf(row), attempts, firstAttemptAt }
-  })
+/** The same at every attempt and address: receivers drop duplicates by it. The signature scheme allows no full stop. */
+export function messageIdOf(epoch: string, cursor: number): string {
+  return `msg_${epoch}_${cursor}`
 }
 
-/** When the next message after `now` is due; null: none is. */
-export async function nextMessageAfter(db: Db, now: number): Promise<number | null> {
+type MessageRow = Selectable<ChangesTable> &
+  Pick<Message, 'epoch' | 'webhook' | 'type' | 'attempts' | 'firstAttemptAt'> & { readonly log: string }
+
+const COLUMNS = sql`changes.*, epoch, webhook, type, attempts, first_attempt_at as "firstAttemptAt", attempt_log as log`
+
+function messageOf({ epoch, webhook, type, attempts, firstAttemptAt, log, ...row }: MessageRow): Message {
+  const change = changeOf(row)
+  return { epoch, webhook, type, change, attempts, firstAttemptAt, log: JSON.parse(log) as Attempt[] }
+}
+
+/** An address's messages due by `now`, earliest first: at most one per customer, and only after the earlier ones. */
+export async function loadDueMessages(
+  db: Db,
+  webhook: string,
+  now: number,
+  limit: number,
+): Promise<readonly Message[]> {
+  const { rows } = await sql<MessageRow>`
+    select ${COLUMNS} from messages join changes on changes.cursor = messages.cursor
+    where webhook = ${webhook} and next_attempt_at <= ${now} order by next_attempt_at limit ${limit}`.execute(
+    db,
+  )
+  return rows.map(messageOf)
+}
+
+/** When an address's next message after `now` is due; null: none is. */
+export async function nextMessageAfter(db: Db, webhook: string, now: number): Promise<number | null> {
   const { rows } = await sql<{ at: number | null }>`
-    select min(next_attempt_at) as at from messages where next_attempt_at > ${now}`.execute(db)
+    select min(next_attempt_at) as at from messages
+    where webhook = ${webhook} and next_attempt_at > ${now}`.execute(db)
   return rows[0]?.at ?? null
 }
 
-/** The messages of one kind. */
-export interface MessageCount {
-  /** `pending`: not delivered yet. */
-  readonly state: 'pending' | 'parked'
-  /** Why they are parked. */
-  readonly reason: MessagesTable['parked']
-  readonly count: number
-  /** When the oldest was queued, in epoch milliseconds. */
-  readonly oldestAt: number
-  /** From the newest attempt that failed; null: there was none. */
-  readonly lastError: string | null
+/** How the delivery to one address goes. Instants are epoch milliseconds. */
+export interface WebhookState {
+  /** Messages that are not delivered yet. */
+  readonly waiting: number
+  /** When the oldest of them was queued; null: there is none. */
+  readonly oldestWaitingAt: number | null
+  /** Messages in the log that were given up. */
+  readonly failed: number
+  /** The newest delivery; null: there was none. */
+  readonly lastDeliveredAt: number | null
+  /** The newest attempt that failed. */
+  readonly lastError: { readonly at: number; readonly reason: string } | null
 }
 
-export async function countMessages(
+const LAST_DELIVERED = 'outbound_delivered'
+const LAST_ERROR = 'outbound_error'
+
+/** @param environments whose messages are counted */
+export async function readWebhookState(
   db: Db,
+  webhook: string,
   environments: readonly Environment[] = ENVIRONMENTS,
-): Promise<readonly MessageCount[]> {
-  const isOfThese = sql`environment in (${sql.join(environments)})`
-  const { rows } = await sql<MessageCount>`
-    select case when parked is null then 'pending' else 'parked' end as state, parked as reason,
-      count(*) as count, min(queued_at) as "oldestAt",
-      (select last_error from messages as tried
-        where ${isOfThese} and tried.parked is not distinct from messages.parked and last_error is not null
-        order by cursor desc limit 1) as "lastError"
-    from messages where ${isOfThese} group by parked`.execute(db)
-  return rows
+): Promise<WebhookState> {
+  const { rows } = await sql<Pick<WebhookState, 'waiting' | 'oldestWaitingAt' | 'failed'>>`
+    select count(case when status = 'pending' then 1 end) as waiting,
+      min(case when status = 'pending' then queued_at end) as "oldestWaitingAt",
+      count(case when status <> 'pending' then 1 end) as failed
+    from messages where status in ('pending', 'gone', 'given_up') and webhook = ${webhook}
+      and environment in (${sql.join(environments)})`.execute(db)
+  const deliveredAt = await getSetting(db, `${LAST_DELIVERED} ${webhook}`)
+  const error = await getSetting(db, `${LAST_ERROR} ${webhook}`)
+  return {
+    ...(rows[0] ?? { waiting: 0, oldestWaitingAt: null, failed: 0 }),
+    lastDeliveredAt: deliveredAt === null ? null : Number(deliveredAt),
+    lastError: error === null ? null : (JSON.parse(error) as WebhookState['lastError']),
+  }
 }
 
-/** The setting for the last queued position in the change log. */
+/** The setting for the last queued position in the change log, by address. */
 const QUEUED_UP_TO = 'outbound_cursor'
 
 export interface QueueMessages {
+  readonly webhook: string
+  readonly types: readonly ChangeType[]
   readonly environments: readonly Environment[]
   /** How many changes to read, at most. */
   readonly limit: number
@@ -80,36 +145,43 @@ export interface QueuedMessages {
   readonly upTo: number
 }
 
-/** Queues the changes appended to the log since the last time. */
+/** Queues the changes for an address that were appended to the log since the last time. */
 export async function queueMessages(
   trx: Tx,
-  { environments, limit }: QueueMessages,
+  { webhook, types, environments, limit }: QueueMessages,
   now: number,
 ): Promise<QueuedMessages> {
+  const setting = `${QUEUED_UP_TO} ${webhook}`
   const epoch = await changeLogEpoch(trx)
-  const kept = await getSetting(trx, QUEUED_UP_TO)
+  const kept = await getSetting(trx, setting)
   const after = kept === null ? null : numberIn(epoch, kept)
   if (after === null) {
     const upTo = await latestCursor(trx)
-    await setSetting(trx, QUEUED_UP_TO, formatCursor(epoch, upTo))
+    await setSetting(trx, setting, formatCursor(epoch, upTo))
     return { from: kept === null ? 'begun' : 'restored', upTo }
   }
-  const upTo = Math.min(await latestCursor(trx), after + limit)
-  const { rows } = await sql<CustomerRow>`
-    insert into messages (cursor, epoch, environment, customer_id, queued_at)
-      select cursor, ${epoch}, environment, customer_id, ${now} from changes
-      where cursor > ${after} and cursor <= ${upTo} and environment in (${sql.join(environments)})
-    returning environment, customer_id`.execute(trx)
+  const changes = await loadChanges(trx, null, after, limit)
+  const rows = changes
+    .map(({ cursor, environment, customerId: customer_id, before, after }) => {
+      const type = typeOfChange(before, after)
+      return { cursor, webhook, epoch, type, environment, customer_id, queued_at: now }
+    })
+    .filter(({ type, environment }) => types.includes(type) && environments.includes(environment))
+  await insert(trx, rows)
   await beginNext(trx, rows.map(customerOf))
-  if (upTo > after) await setSetting(trx, QUEUED_UP_TO, formatCursor(epoch, upTo))
+  const upTo = changes.at(-1)?.cursor ?? after
+  if (upTo > after) await setSetting(trx, setting, formatCursor(epoch, upTo))
   return { from: 'kept', upTo }
 }
 
+const insert = bulkInsert('messages')
+
 /** The result of one attempt. */
-export interface MessageOutcome {
-  readonly cursor: number
+export interface MessageOutcome extends MessageKey {
   readonly environment: Environment
   readonly customerId: string
+  /** With this attempt at its end. */
+  readonly log: readonly [...Attempt[], Attempt]
   readonly result:
     | { readonly kind: 'delivered' }
     | {
@@ -118,72 +190,219 @@ export interface MessageOutcome {
         readonly firstAttemptAt: number
         readonly nextAttemptAt: number
       }
-    | {
-        readonly kind: 'parked'
-        readonly error: string
-        readonly reason: NonNullable<MessagesTable['parked']>
-      }
+    | { readonly kind: 'failed'; readonly error: string; readonly reason: 'gone' | 'given_up' }
 }
 
 /** Saves results of attempts. Unless a message is to be retried, the customer's next message becomes due. */
 export async function settleMessages(trx: Tx, outcomes: readonly MessageOutcome[]): Promise<void> {
-  for (const { cursor, result } of outcomes) {
-    if (result.kind === 'delivered') {
-      await trx.deleteFrom('messages').where('cursor', '=', cursor).execute()
-      continue
-    }
+  const settings = new Map<string, string>()
+  for (const { cursor, webhook, log, result } of outcomes) {
+    const { at } = log[log.length - 1] as Attempt
     const after =
       result.kind === 'retry'
         ? { first_attempt_at: result.firstAttemptAt, next_attempt_at: result.nextAttemptAt }
-        : { parked: result.reason, next_attempt_at: null }
+        : { status: result.kind === 'failed' ? result.reason : result.kind, next_attempt_at: null }
     await trx
       .updateTable('messages')
-      .set((eb) => ({ ...after, last_error: result.error, attempts: eb('attempts', '+', 1) }))
+      .set((eb) => ({ ...after, attempt_log: JSON.stringify(log), attempts: eb('attempts', '+', 1) }))
       .where('cursor', '=', cursor)
+      .where('webhook', '=', webhook)
       .execute()
+    if (result.kind === 'delivered') settings.set(`${LAST_DELIVERED} ${webhook}`, String(at))
+    else settings.set(`${LAST_ERROR} ${webhook}`, JSON.stringify({ at, reason: result.error }))
   }
-  const customers = outcomes.map(({ environment, customerId }) => [environment, customerId])
-  await beginNext(trx, customers)
+  for (const [key, value] of settings) await setSetting(trx, key, value)
+  await beginNext(
+    trx,
+    outcomes.map(({ webhook, environment, customerId }) => [webhook, environment, customerId]),
+  )
+}
+
+/** `failed`: given up. */
+export type MessageStatus = 'pending' | 'delivered' | 'failed'
+
+const STORED_AS = {
+  pending: ['pending'],
+  delivered: ['delivered'],
+  failed: ['gone', 'given_up'],
+} as const satisfies Record<MessageStatus, readonly Selectable<MessagesTable>['status'][]>
+
+export interface MessageFilter {
+  readonly environments: readonly Environment[]
+  readonly ids?: readonly string[]
+  readonly webhooks?: readonly string[]
+  readonly type?: ChangeType
+  readonly customerId?: string
+  readonly status?: MessageStatus
+  /** Changes from then on, before `to`; epoch milliseconds. */
+  readonly from?: number
+  readonly to?: number
+}
+
+export interface MessagePage {
+  readonly order: 'newest first' | 'oldest first'
+  /** The page begins after it. */
+  readonly after?: MessageKey
+  readonly limit: number
+}
+
+/** A message in the log. Instants are epoch milliseconds. */
+export interface LoggedMessage extends MessageKey {
+  readonly id: string
+  readonly type: ChangeType
+  readonly environment: Environment
+  readonly customerId: string
+  readonly productId: string
+  readonly status: MessageStatus
+  /** Why it failed. */
+  readonly reason: 'gone' | 'given_up' | null
+  readonly queuedAt: number
+  /** Null: it is not pending, or waits for an earlier message of its customer. */
+  readonly nextAttemptAt: number | null
+  /** The newest ones, oldest first. */
+  readonly attempts: readonly Attempt[]
+}
+
+/** The messages of the log that match, in the order of the change log or its reverse. */
+export async function findMessages(
+  db: Db,
+  { environments, ids, webhooks, type, customerId, status, from, to }: MessageFilter,
+  { order, after, limit }: MessagePage,
+): Promise<readonly LoggedMessage[]> {
+  const [beyond, direction] = order === 'newest first' ? [sql`<`, sql`desc`] : [sql`>`, sql`asc`]
+  const isWhere = [
+    sql`messages.environment in (${sql.join(environments)})`,
+    ...(ids === undefined
+      ? []
+      : [
+          sql`messages.cursor in (${sql.join(ids.map(numberOfMessage))})`,
+          sql`'msg_' || epoch || '_' || messages.cursor in (${sql.join(ids)})`,
+        ]),
+    ...(webhooks === undefined ? [] : [sql`webhook in (${sql.join(webhooks)})`]),
+    ...(type === undefined ? [] : [sql`type = ${type}`]),
+    ...(customerId === undefined ? [] : [sql`messages.customer_id = ${customerId}`]),
+    ...(status === undefined ? [] : [sql`status in (${sql.join(STORED_AS[status])})`]),
+    ...(from === undefined ? [] : [sql`at >= ${from}`]),
+    ...(to === undefined ? [] : [sql`at < ${to}`]),
+    ...(after === undefined
+      ? []
+      : [sql`(messages.cursor, webhook) ${beyond} (${after.cursor}, ${after.webhook})`]),
+  ]
+  const { rows } = await sql<Omit<LoggedMessage, 'id' | 'status' | 'reason' | 'attempts'> & LogRow>`
+    select messages.cursor, webhook, epoch, type, messages.environment, messages.customer_id as "customerId",
+      product_id as "productId", status as stored, queued_at as "queuedAt", next_attempt_at as "nextAttemptAt",
+      attempt_log as log
+    from messages join changes on changes.cursor = messages.cursor where ${sql.join(isWhere, sql` and `)}
+    order by messages.cursor ${direction}, webhook ${direction} limit ${limit}`.execute(db)
+  return rows.map(({ epoch, stored, log, ...row }) => {
+    const reason = stored === 'gone' || stored === 'given_up' ? stored : null
+    const status = stored === 'gone' || stored === 'given_up' ? 'failed' : stored
+    return {
+      ...row,
+      id: messageIdOf(epoch, row.cursor),
+      status,
+      reason,
+      attempts: JSON.parse(log) as Attempt[],
+    }
+  })
+}
+
+type LogRow = {
+  readonly epoch: string
+  readonly stored: Selectable<MessagesTable>['status']
+  readonly log: string
+}
+
+/** Of its change; 0 if it is no id of a message. */
+function numberOfMessage(id: string): number {
+  return Number(/^msg_\w+_(\d{1,15})$/.exec(id)?.[1] ?? 0)
 }
 
 /**
- * Makes parked and delayed messages due; a parked message gets all its attempts again.
+ * Queues messages once more, with all their attempts, unless they are pending.
  * @returns how many
  */
-export async function retryMessages(
-  trx: Tx,
-  { environments = ENVIRONMENTS, customerId }: RetryFilter,
-): Promise<number> {
-  const { rows } = await sql<CustomerRow>`
-    update messages set parked = null,
-      attempts = case when parked is null then attempts else 0 end,
-      first_attempt_at = case when parked is null then first_attempt_at end,
-      next_attempt_at = case when parked is null then queued_at end
-    where (parked is not null or (next_attempt_at is not null and attempts > 0))
-      and environment in (${sql.join(environments)})
-      ${customerId === undefined ? sql`` : sql`and customer_id = ${customerId}`}
-    returning environment, customer_id`.execute(trx)
+export async function replayMessages(trx: Tx, keys: readonly MessageKey[]): Promise<number> {
+  const rows = await requeue(
+    trx,
+    keys.map(({ cursor, webhook }) => [cursor, webhook]),
+  )
   await beginNext(trx, rows.map(customerOf))
   return rows.length
 }
 
-/** Deletes every message, parked or not. */
+const requeue = bulkLookup<CustomerRow>(
+  ['cursor', 'webhook'],
+  (isOne) => sql`
+    update messages set status = 'pending', attempts = 0, first_attempt_at = null
+    where status <> 'pending' and ${isOne} returning webhook, environment, customer_id`,
+)
+
+/** How long the log keeps a message that is not pending, from its change on. */
+export const MESSAGES_KEPT_MS = 30 * 86_400_000
+
+/** Bounds how long one transaction blocks deliveries. */
+const EXPIRED_AT_ONCE = 500
+
+/**
+ * Removes some messages about changes before an instant (epoch milliseconds), unless they are pending.
+ * @returns how many; 0: there are none
+ */
+export async function expireMessages(trx: Tx, before: number): Promise<number> {
+  let count = 0
+  for (const status of [...STORED_AS.delivered, ...STORED_AS.failed]) {
+    const { numAffectedRows } = await sql`
+      delete from messages where (cursor, webhook) in (
+        select oldest.cursor, oldest.webhook from (
+          select cursor, webhook from messages where status = ${status} order by cursor limit ${EXPIRED_AT_ONCE}
+        ) as oldest join changes on changes.cursor = oldest.cursor where at < ${before})`.execute(trx)
+    count += Number(numAffectedRows ?? 0)
+  }
+  return count
+}
+
+export interface RetryMessages extends Omit<RetryFilter, 'target'> {
+  readonly webhooks: readonly string[]
+}
+
+/**
+ * Makes failed and delayed messages due; a failed message gets all its attempts again.
+ * @returns how many
+ */
+export async function retryMessages(
+  trx: Tx,
+  { webhooks, environments = ENVIRONMENTS, customerId }: RetryMessages,
+): Promise<number> {
+  const { rows } = await sql<CustomerRow>`
+    update messages set status = 'pending',
+      attempts = case when status = 'pending' then attempts else 0 end,
+      first_attempt_at = case when status = 'pending' then first_attempt_at end,
+      next_attempt_at = case when status = 'pending' then queued_at end
+    where (status in ('gone', 'given_up') or (status = 'pending' and next_attempt_at is not null and attempts > 0))
+      and webhook in (${sql.join(webhooks)}) and environment in (${sql.join(environments)})
+      ${customerId === undefined ? sql`` : sql`and customer_id = ${customerId}`}
+    returning webhook, environment, customer_id`.execute(trx)
+  await beginNext(trx, rows.map(customerOf))
+  return rows.length
+}
+
+/** Deletes every message. */
 export async function forgetMessages(trx: Tx): Promise<void> {
   await trx.deleteFrom('messages').execute()
 }
 
 /** Makes the earliest message of each of these customers due, unless one of theirs already has a time. */
-const beginNext = bulkStatement(
-  (customers) => sql`
-    update messages set next_attempt_at = queued_at where cursor in (
-      select min(cursor) from messages
-      where parked is null and (environment, customer_id) in (${customers})
-      group by environment, customer_id having count(next_attempt_at) = 0
-    )`,
+const beginNext = bulkLookup(
+  ['webhook', 'environment', 'customer_id'],
+  (isTheirs) => sql`
+    update messages set next_attempt_at = queued_at from (
+      select min(cursor) as first, webhook as its from messages where status = 'pending' and ${isTheirs}
+      group by webhook, environment, customer_id having count(next_attempt_at) = 0
+    ) as next where cursor = next.first and webhook = next.its`,
 )
 
-type CustomerRow = Pick<Selectable<MessagesTable>, 'environment' | 'customer_id'>
+type CustomerRow = Pick<Selectable<MessagesTable>, 'webhook' | 'environment' | 'customer_id'>
 
-function customerOf({ environment, customer_id }: CustomerRow) {
-  return [environment, customer_id] as const
+function customerOf({ webhook, environment, customer_id }: CustomerRow) {
+  return [webhook, environment, customer_id] as const
 }

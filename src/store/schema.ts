@@ -1,4 +1,5 @@
 import type { Generated, Kysely, Transaction } from 'kysely'
+import type { ChangeType } from '../entitlements/entitlement.js'
 import type { HoldReason, SourceKind } from '../entitlements/model.js'
 import type { Environment, Generation, QuarantineReason } from '../provider/event.js'
 
@@ -198,22 +199,27 @@ export interface SyncMarksTable {
   customer_id: string
 }
 
-/** Changes of access that the outbound webhook has not delivered yet. */
+/** Changes of access for each address of the outbound webhooks, and how their delivery went. */
 export interface MessagesTable {
   /** Of the change. */
   cursor: number
+  /** The id of the address. */
+  webhook: string
   /** Of the change log at the time of queueing: a restored store reuses cursors. */
   epoch: string
+  type: ChangeType
   environment: Environment
   customer_id: string
   queued_at: number
+  /** `gone` and `given_up`: it failed, and is not sent any more. */
+  status: Generated<'pending' | 'delivered' | 'gone' | 'given_up'>
   first_attempt_at: number | null
+  /** Since it was queued, or sent again. */
   attempts: Generated<number>
-  /** Null: it waits for an earlier message of its customer, or is parked. */
+  /** JSON: the newest attempts. */
+  attempt_log: Generated<string>
+  /** Null: it waits for an earlier message of its customer, or is not pending. */
   next_attempt_at: number | null
-  /** Why it is not sent any more. */
-  parked: 'gone' | 'given_up' | null
-  last_error: string | null
 }
 
 /** Links for one customer each: tokens to link an account, and invites to a group. */

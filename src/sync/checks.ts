@@ -1,5 +1,6 @@
 import { PLATFORM_NAMES } from '../provider/accounts.js'
 import type { SyncContext } from './context.js'
+import { isPlatform } from './outages.js'
 import { type CheckFinding, failedCheck } from './platform.js'
 import { type AdapterName, targetKey } from './target.js'
 
@@ -73,7 +74,7 @@ export function createChecks(context: SyncContext) {
   /** Checks in the background if a check is due and allowed. Cheap, and never throws. */
   function look(): void {
     // Otherwise nothing would notice that a platform is back.
-    if (outages.current().some(({ platform }) => platform !== 'webhook')) dueAt ??= clock() + REPEAT_MS
+    if (outages.current().some(({ platform }) => isPlatform(platform))) dueAt ??= clock() + REPEAT_MS
     const isLimited = [...context.platforms.keys()].some((name) => obstacleTo(name, true) !== null)
     if (dueAt === null || dueAt > clock() || !mayCall() || isLimited) return
     dueAt = null

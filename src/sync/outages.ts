@@ -2,21 +2,25 @@ import type { Logger } from 'pino'
 import { PLATFORMS } from '../provider/accounts.js'
 import type { AdapterName } from './target.js'
 
-/** A destination of calls: a platform, or the receiver of the outbound webhook. */
-export type Called = AdapterName | 'webhook'
+/** A destination of calls: a platform, or an address of the outbound webhooks by its id. */
+export type Called = AdapterName | `webhook:${string}`
+
+export function isPlatform(name: Called): name is AdapterName {
+  return !name.startsWith('webhook:')
+}
 
 /** Shorter failures pass by themselves, such as a receiver that restarts. */
 const NOTICED_AFTER_MS = 60_000
 
-const WEBHOOK_WORDS = {
-  down: 'Webhook delivery is failing',
-  logged: 'webhook delivery is failing; retrying for up to 3 days',
-  back: 'webhook delivery works again',
-}
-
 /** What is said of an outage: in a note, in the log as it is noticed, and in the log as it ends. */
-export function outageWords(name: Called): typeof WEBHOOK_WORDS {
-  if (name === 'webhook') return WEBHOOK_WORDS
+export function outageWords(name: Called): Readonly<Record<'down' | 'logged' | 'back', string>> {
+  if (!isPlatform(name)) {
+    return {
+      down: `Delivery to ${name} is failing`,
+      logged: 'webhook delivery is failing; retrying for up to 3 days',
+      back: 'webhook delivery works again',
+    }
+  }
   const { title } = PLATFORMS[name]
   const down = `${title} is unreachable`
   return { down, logged: `${down}; retrying`, back: `${title} is reachable again` }

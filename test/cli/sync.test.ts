@@ -61,7 +61,7 @@ describe('latchkey sync', () => {
       unconfirmed: 0,
       platforms: [{ platform: 'discord', state: 'ok', until: null, reason: null }],
       targets: [target],
-      webhook: null,
+      webhooks: [],
     })
     expect(await answerOf(folder, 'sync plan')).toEqual({ paused: false, hash: null, calls: [] })
     expect(await textOf(folder, 'sync plan')).toBe('there is nothing to do\n')
@@ -204,10 +204,21 @@ describe('the text of sync status', () => {
     checked: null,
     platforms: [],
     targets: [SETTLED],
-    webhook: null,
+    webhooks: [],
     unreachable: [],
     leads: true,
   }
+  const WEBHOOK = {
+    id: 'default',
+    origin: 'https://app.example',
+    disabled: false,
+    waiting: 2,
+    oldestWaitingAt: AN_HOUR_AGO,
+    failed: 0,
+    lastDeliveredAt: null,
+    lastError: null,
+  }
+  const LAST_ERROR = { at: AN_HOUR_AGO, reason: 'answered 410' }
   const reason = { code: 'platform_unreachable', message: 'Discord could not be reached.' }
   const limited = (until: string): Partial<SyncStatusJson> => ({
     platforms: [{ platform: 'discord', state: 'limited', until, reason }],
@@ -250,18 +261,12 @@ describe('the text of sync status', () => {
     ['a limit that ends now as none', limited('2026-03-02T12:00:00.000Z'), [FOLLOWS]],
     ['a limit that has ended as none', limited('2026-03-02T11:59:57.000Z'), [FOLLOWS]],
     [
-      'what the outbound webhook could not tell',
-      {
-        webhook: {
-          origin: 'https://app.example',
-          messages: [
-            { state: 'parked', reason: 'gone', count: 1, oldestAt: AN_HOUR_AGO, lastError: 'answered 410' },
-          ],
-        },
-      },
+      'how each outbound webhook is',
+      { webhooks: [WEBHOOK, { ...WEBHOOK, id: 'crm', failed: 1, lastError: LAST_ERROR }] },
       [
         FOLLOWS,
-        'warn  sync webhook        1 parked for 1h (answered 410): fix the receiver, then `latchkey sync run --retry --target webhook`',
+        'ok    sync webhook:default  2 waiting for 1h',
+        'warn  sync webhook:crm    2 waiting for 1h, 1 failed, last error 1h ago: answered 410: fix the receiver, then `latchkey sync run --retry --target webhook:crm`',
       ],
     ],
     [

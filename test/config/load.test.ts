@@ -32,7 +32,7 @@ describe('a config file', () => {
       sync: {
         discord: null,
         telegram: null,
-        webhook: null,
+        webhooks: [],
         sweepEveryMs: 3_600_000,
         removals: { atMost: 20, percent: 10 },
       },

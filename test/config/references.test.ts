@@ -113,7 +113,7 @@ describe('a reference to a secret that is not there, where secrets are read only
     const secrets = config.endpoints[0]?.secrets
     expect(secrets?.map(({ notAfter }) => notAfter)).toEqual([null, null, Date.UTC(2027, 0, 31)])
     expect(secrets?.[0]?.secret).toBe('whsec_0123456789abcdef')
-    expect(config.sync.webhook?.secrets[0]).toBe(`whsec_${'A'.repeat(32)}`)
+    expect(config.sync.webhooks[0]?.secrets[0]).toBe(`whsec_${'A'.repeat(32)}`)
     const unset = "names the variable ONE, which is not set in this process's environment"
     expect(whenRead(v3(fromEnv('ONE'))).warnings).toEqual([
       { path: AT, message: `${unset}, so it was not checked` },
@@ -127,8 +127,8 @@ describe('a reference to a secret that is not there, where secrets are read only
     ['sync.discord.botToken', ({ sync }) => sync.discord?.botToken],
     ['sync.discord.apiUrl', ({ sync }) => sync.discord?.apiUrl],
     ['sync.telegram.botToken', ({ sync }) => JSON.stringify(sync.telegram)],
-    ['sync.webhook.url', ({ sync }) => sync.webhook?.url],
-    ['sync.webhook.secret[1]', ({ sync }) => sync.webhook?.secrets.map((secret) => secret)],
+    ['sync.webhook.url', ({ sync }) => sync.webhooks[0]?.url],
+    ['sync.webhook.secret[1]', ({ sync }) => sync.webhooks[0]?.secrets.map((secret) => secret)],
     ['provider.baseUrl', ({ provider }) => provider?.baseUrl],
     ['provider.apiKey', ({ provider }) => provider?.apiKey],
   ])('fails what reads %s, as the load would have', (place, read) => {

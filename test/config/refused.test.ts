@@ -191,6 +191,13 @@ const REFUSED: Readonly<Record<string, readonly unknown[]>> = {
     webhook({ url: URL, secret: [OUT, `${OUT}A`] }),
   ],
   'sync.webhook.environments: is empty': [webhook({ url: URL, secret: OUT, environments: [] })],
+  'sync.webhook.types: is empty': [webhook({ url: URL, secret: OUT, types: [] })],
+  'sync.webhooks.CRM: must be an id of 1 to 64 of a-z, 0-9 and "-"': [
+    { sync: { webhooks: { CRM: { url: URL, secret: OUT } } } },
+  ],
+  'sync.webhooks.default: is also in sync.webhook: keep one of them': [
+    { sync: { webhook: { url: URL, secret: OUT }, webhooks: { default: { url: URL, secret: OUT } } } },
+  ],
 }
 
 it.each(Object.entries(REFUSED))('a config is refused: %s', (problem, configs) => {

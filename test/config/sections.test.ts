@@ -347,12 +347,23 @@ describe('what is outside', () => {
   })
 
   it('is told of live access by the webhook, signed by one secret or by several, and warns of plain http', () => {
-    const configured = (told: object) => load({ sync: { webhook: told } }).config.sync.webhook
-    expect(configured({ url: URL, secret: OUT })).toEqual({
+    const configured = (told: object) => load({ sync: { webhook: told } }).config.sync.webhooks[0]
+    const types = ['entitlement.granted', 'entitlement.changed', 'entitlement.revoked']
+    const all = { url: URL, secrets: [OUT], types, environments: ['live'], disabled: false }
+    expect(configured({ url: URL, secret: OUT })).toEqual({ id: 'default', ...all })
+    const some = {
       url: URL,
-      secrets: [OUT],
-      environments: ['live'],
-    })
+      secret: OUT,
+      types: ['entitlement.revoked'],
+      environments: ['sandbox'],
+      disabled: true,
+    }
+    expect(
+      load({ sync: { webhook: { url: URL, secret: OUT }, webhooks: { crm: some } } }).config.sync.webhooks,
+    ).toEqual([
+      { id: 'default', ...all },
+      { id: 'crm', ...all, types: some.types, environments: ['sandbox'], disabled: true },
+    ])
     const next = `whsec_${'B'.repeat(35)}=`
     expect(configured({ url: URL, secret: [OUT, next] })?.secrets).toEqual([OUT, next])
     const warned = (url: string) => warnings({ ...LIVE, sync: { webhook: { url, secret: OUT } } })

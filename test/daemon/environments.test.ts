@@ -330,10 +330,10 @@ describe('what is about both environments at once', () => {
     }
 
     const messages = async (key: string) => {
-      const { webhook } = JSON.parse((await ask(key, 'GET', { path: '/sync' })).text) as {
-        webhook: { messages: readonly { count: number }[] }
+      const { webhooks } = JSON.parse((await ask(key, 'GET', { path: '/sync' })).text) as {
+        webhooks: readonly { waiting: number }[]
       }
-      return webhook.messages.reduce((sum, { count }) => sum + count, 0)
+      return webhooks.reduce((sum, { waiting }) => sum + waiting, 0)
     }
     const path = '/changes?limit=100&environment=sandbox'
     const { items } = JSON.parse((await ask('both', 'GET', { path })).text) as { items: readonly unknown[] }

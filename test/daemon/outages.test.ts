@@ -179,16 +179,18 @@ describe('a receiver of the outbound webhook that is down', () => {
     })
     await pay()
     const line = await said('webhook delivery is failing; retrying for up to 3 days')
-    expect(line).toMatchObject({ level: 'warn', platform: 'webhook', reason: 'answered 500' })
-    expect(await notes(daemon)).toEqual([`Webhook delivery is failing since ${line?.since}; retrying.`])
-    expect(await json(daemon, '/sync')).toMatchObject({ unreachable: [{ platform: 'webhook' }] })
+    expect(line).toMatchObject({ level: 'warn', platform: 'webhook:default', reason: 'answered 500' })
+    expect(await notes(daemon)).toEqual([
+      `Delivery to webhook:default is failing since ${line?.since}; retrying.`,
+    ])
+    expect(await json(daemon, '/sync')).toMatchObject({ unreachable: [{ platform: 'webhook:default' }] })
     expect(await doctor()).toMatchObject([
-      { level: 'warn', what: 'sync webhook', todo: 'check the receiver' },
+      { level: 'warn', what: 'sync webhook:default', todo: 'check the receiver' },
     ])
     receiver.answerWith(204)
     await said('webhook delivery works again')
     expect(lines(daemon, 'webhook delivery is failing')).toHaveLength(1)
     expect(await notes(daemon)).toEqual([])
-    expect(await doctor()).toMatchObject([{ level: 'ok', what: 'sync webhook' }])
+    expect(await doctor()).toMatchObject([{ level: 'ok', what: 'sync webhook:default' }])
   })
 })

@@ -2,6 +2,7 @@ import type { Insertable, Kysely } from 'kysely'
 import { describe, expect, it } from 'vitest'
 import { readSyncState } from '../../src/daemon/resting-sync.js'
 import { checkSync } from '../../src/doctor/sync.js'
+import { CHANGE_TYPES } from '../../src/entitlements/entitlement.js'
 import { syncStateJson } from '../../src/handlers/sync.js'
 import { queueMessages, settleMessages } from '../../src/store/messages.js'
 import type { Database, MembershipsTable } from '../../src/store/schema.js'
@@ -42,7 +43,7 @@ async function patient(sync: object = {}) {
 }
 
 /** Queues a change of access, as it happened so long ago; with what was answered since, if anything. */
-async function queue(db: Kysely<Database>, age: number, error?: string, parked = false): Promise<void> {
+async function queue(db: Kysely<Database>, age: number, error?: string, failed = false): Promise<void> {
   const snapshot = JSON.stringify({ active: true, status: 'active', since: null, until: null })
   const at = NOW - age
   const about = { at, environment: 'live', customer_id: `cus_${age}`, product_id: 'pro_1' } as const
@@ -54,16 +55,18 @@ async function queue(db: Kysely<Database>, age: number, error?: string, parked =
     cause_event_id: null,
   } as const
   await db.transaction().execute(async (trx) => {
-    const all = { environments: ['live' as const], limit: 10 }
+    const all = { webhook: 'default', types: CHANGE_TYPES, environments: ['live' as const], limit: 10 }
     await queueMessages(trx, all, at)
     const added = trx.insertInto('changes').values(change).returning('cursor')
     const { cursor } = await added.executeTakeFirstOrThrow()
     await queueMessages(trx, all, at)
     if (error === undefined) return
-    const result = parked
-      ? ({ kind: 'parked', reason: 'gone', error } as const)
+    const result = failed
+      ? ({ kind: 'failed', reason: 'gone', error } as const)
       : ({ kind: 'retry', error, firstAttemptAt: at, nextAttemptAt: NOW + HOUR } as const)
-    await settleMessages(trx, [{ cursor, environment: 'live', customerId: `cus_${age}`, result }])
+    const log = [{ at, status: 500, error: null, ms: 1 }] as const
+    const key = { cursor, webhook: 'default', environment: 'live' } as const
+    await settleMessages(trx, [{ ...key, customerId: `cus_${age}`, log, result }])
   })
 }
 
@@ -123,16 +126,16 @@ describe('the doctor, of what follows access,', () => {
   it('finds how the outbound webhook is', async () => {
     const url = 'https://app.example/hooks?key=hidden'
     const { db, check } = await patient({ webhook: { url, secret: `whsec_${'A'.repeat(32)}` } })
-    const webhook = async () => (await check()).filter(({ what }) => what === 'sync webhook')
+    const webhook = async () => (await check()).filter(({ what }) => what === 'sync webhook:default')
     expect(await webhook()).toMatchObject([{ level: 'ok', detail: 'nothing to send' }])
     await queue(db, HOUR / 2)
-    expect(await webhook()).toMatchObject([{ level: 'ok', detail: '1 pending for 30m' }])
+    expect(await webhook()).toMatchObject([{ level: 'ok', detail: '1 waiting for 30m' }])
     await queue(db, 2 * HOUR, 'answered 500')
-    const pending = '2 pending for 2h (answered 500)'
+    const pending = '2 waiting for 2h, last error 2h ago: answered 500'
     expect(await webhook()).toMatchObject([{ level: 'warn', detail: pending, todo: 'check the receiver' }])
     await queue(db, 3 * HOUR, 'answered 410', true)
-    const todo = 'fix the receiver, then `latchkey sync run --retry --target webhook`'
-    const detail = expect.stringContaining('1 parked for 3h (answered 410)')
+    const todo = 'fix the receiver, then `latchkey sync run --retry --target webhook:default`'
+    const detail = '2 waiting for 2h, 1 failed, last error 3h ago: answered 410'
     expect(await webhook()).toMatchObject([{ level: 'warn', detail, todo }])
     expect(JSON.stringify(await check())).not.toContain('hidden')
   })

@@ -137,6 +137,10 @@ export const NO_STORED_EVENTS: RouteDeps['storedEvents'] = {
 /** Nothing follows access. */
 export const SYNC_OFF: SyncQuestions = {
   targets: async () => [],
+  webhooks: () => [],
+  messages: async () => [],
+  replay: async () => 0,
+  test: async () => null,
   status: async () => ({
     paused: false,
     platforms: [],
@@ -144,7 +148,7 @@ export const SYNC_OFF: SyncQuestions = {
     unconfirmed: 0,
     sweptAt: null,
     checked: null,
-    webhook: null,
+    webhooks: [],
     unreachable: [],
     leads: true,
   }),
@@ -339,7 +343,11 @@ export async function openWhole() {
       findReplay: async () => REPLAY,
       stopReplay: async () => REPLAY,
     },
-    sync: { ...SYNC_OFF, targets: async () => ['discord:1:2'] },
+    sync: {
+      ...SYNC_OFF,
+      targets: async () => ['discord:1:2'],
+      test: async () => ({ id: 'msg_test_1', delivered: true, status: 204, error: null, ms: 3 }),
+    },
     messenger: () => ({
       linkToken: async () => ({ token: 'made', url: 'https://t.me/bot?start=made', expiresAt: NOW }),
       invite: async () => [],
@@ -365,6 +373,7 @@ const IDS: Readonly<Record<string, string>> = {
   ':feature': 'export',
   ':eventId': 'evt_1',
   ':replayId': 'rep_1',
+  ':webhook': 'crm',
 }
 export const withIds = (path: string) => path.replaceAll(/:\w+/g, (name) => IDS[name] ?? '')
 
@@ -387,6 +396,8 @@ export const BODIES: Readonly<Record<string, string>> = {
   startVerification: '{}',
   startReplay: '{"filter":{"from":"2026-01-31T12:00:00+01:00"},"dryRun":true}',
   runSync: '{"sweep":true}',
+  replayMessages: '{"from":"2026-01-31T12:00:00Z"}',
+  testWebhook: '{"type":"entitlement.revoked"}',
   pauseSync: '{}',
   resumeSync: '{}',
 }

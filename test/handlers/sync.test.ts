@@ -49,10 +49,18 @@ const STATUS: Awaited<ReturnType<SyncQuestions['status']>> = {
   unconfirmed: 0,
   sweptAt: NOW,
   checked: { at: NOW, problems: [{ about: 'discord', isFine: false, message: 'Invite the bot.' }] },
-  webhook: {
-    origin: 'https://app.example',
-    messages: [{ state: 'parked', reason: 'gone', count: 2, oldestAt: NOW, lastError: 'answered 410' }],
-  },
+  webhooks: [
+    {
+      id: 'crm',
+      origin: 'https://app.example',
+      disabled: false,
+      waiting: 3,
+      oldestWaitingAt: NOW,
+      failed: 2,
+      lastDeliveredAt: null,
+      lastError: { at: NOW, reason: 'answered 410' },
+    },
+  ],
   unreachable: [{ platform: 'discord', since: NOW, reason: 'Discord could not be reached.' }],
   leads: true,
 }
@@ -126,7 +134,7 @@ describe('the routes about what follows access', () => {
     expect((await ask(method, path)).status).toBe(200)
   })
 
-  it('show the state of platforms, targets and the outbound webhook, also where nothing is configured', async () => {
+  it('show the state of platforms, targets and the outbound webhooks, also where nothing is configured', async () => {
     const { ask } = await openWithSync()
     const problems = [{ about: 'discord', message: 'Invite the bot.' }]
     const told = { ...STATUS, checked: { at: NOW, problems } }
@@ -285,8 +293,8 @@ describe('the routes about what follows access', () => {
 
   it('pause where there is only an outbound webhook', async () => {
     const state = await SYNC_OFF.status()
-    const webhook = { origin: 'https://app.example', messages: [] }
-    const { ask } = await openWithSync({ ...SYNC_OFF, status: async () => ({ ...state, webhook }) })
+    const { webhooks } = STATUS
+    const { ask } = await openWithSync({ ...SYNC_OFF, status: async () => ({ ...state, webhooks }) })
     expect(await ask('POST', '/sync/pause')).toEqual({ status: 200, json: { paused: true } })
   })
 

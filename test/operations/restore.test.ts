@@ -99,7 +99,9 @@ describe('restoring', () => {
     const after = { ...before, active: true, status: 'active' } as const
     const message = {
       cursor: 1,
+      webhook: 'default',
       epoch: 'e',
+      type: 'entitlement.granted',
       environment: 'live',
       customer_id: 'cus_1',
       queued_at: 1,

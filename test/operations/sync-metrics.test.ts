@@ -27,15 +27,19 @@ const STATE: SyncState = {
   unconfirmed: 0,
   sweptAt: null,
   checked: null,
-  webhook: {
-    origin: 'https://app.example',
-    messages: [
-      { state: 'pending', reason: null, count: 4, oldestAt: NOON, lastError: null },
-      { state: 'parked', reason: 'gone', count: 2, oldestAt: NOON, lastError: 'answered 410' },
-      { state: 'parked', reason: 'given_up', count: 1, oldestAt: NOON, lastError: 'answered 500' },
-    ],
-  },
-  unreachable: [{ platform: 'webhook', since: NOON, reason: 'answered 500' }],
+  webhooks: [
+    {
+      id: 'crm',
+      origin: 'https://app.example',
+      disabled: false,
+      waiting: 4,
+      oldestWaitingAt: NOON,
+      failed: 3,
+      lastDeliveredAt: null,
+      lastError: { at: NOON, reason: 'answered 410' },
+    },
+  ],
+  unreachable: [{ platform: 'webhook:crm', since: NOON, reason: 'answered 500' }],
   leads: false,
 }
 
@@ -64,10 +68,12 @@ it('tells how far memberships and messages are, and what was done, from one read
     'latchkey_sync_stopped{name="discord:1:2"} 0',
     'latchkey_sync_paused 1',
     'latchkey_leads 0',
-    'latchkey_outbound_messages{state="pending"} 4',
-    'latchkey_outbound_messages{state="parked"} 3',
+    'latchkey_outbound_messages{webhook="crm",state="pending"} 4',
+    'latchkey_outbound_messages{webhook="crm",state="failed"} 3',
+    `latchkey_outbound_oldest_waiting_timestamp_seconds{webhook="crm"} ${NOON / 1000}`,
+    `latchkey_outbound_last_error_timestamp_seconds{webhook="crm"} ${NOON / 1000}`,
     'latchkey_platform_unreachable{platform="discord"} 0',
-    'latchkey_platform_unreachable{platform="webhook"} 1',
+    'latchkey_platform_unreachable{platform="webhook:crm"} 1',
     'latchkey_sync_calls_total{platform="discord",result="given"} 2',
   ])
   expect(readings).toBe(1)

@@ -39,6 +39,7 @@ const DEFAULT_PORT = '4680'
 const FIRST_KEY = 'data/first-key.txt'
 const KEY_FROM_FILE = `export LATCHKEY_API_KEY=$(cat ${FIRST_KEY})`
 const ROLES = 'docs/roles-and-groups.md'
+const OUTBOUND = 'docs/webhooks.md'
 const GROUP_ID = -1001234567890
 const BOTH = ['live', 'sandbox'] as const
 
@@ -203,7 +204,7 @@ async function expectRoutes(reader: Reader): Promise<void> {
 
 /** The receiver that the page shows, as it is but for its port. */
 async function startShownReceiver(folder: string, secret: string): Promise<RunningProgram & { url: string }> {
-  const [receiver] = blocks('js', [ROLES])
+  const [receiver] = blocks('js', [OUTBOUND])
   const port = await freePort()
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
   const listening = `listen(${port}, () => console.log('listens'))`
@@ -273,6 +274,11 @@ describe('the examples of the README and of docs/', { timeout: TIMEOUT_MS }, () 
     }
 
     await follow(reader, ROLES)
+    reader.known['<message>'] = async () => {
+      const { items } = JSON.parse(await reader.shell.run('latchkey sync messages --json'))
+      return items[0].id
+    }
+    await follow(reader, OUTBOUND)
 
     expect(holders()).toEqual([])
     await receiver.until(/^cus_1 pro_1 true\n(.*\n)*cus_1 pro_1 false$/m)

@@ -17,6 +17,7 @@ export const PAGES = [
   'docs/operating.md',
   'docs/data-protection.md',
   'docs/roles-and-groups.md',
+  'docs/webhooks.md',
   'docs/postgres.md',
   'docs/scaling.md',
   'docs/architecture.md',

@@ -225,7 +225,7 @@ it('after outages of every kind, a thousand changes of access and a kill, exactl
   const settled = {
     paused: false,
     targets: [{ memberships: { due: 0, retrying: 0, parked: 0, unconfirmed: 0 } }],
-    webhook: { messages: [] },
+    webhooks: [{ waiting: 0, failed: 0 }],
   }
   await eventually(async () => expect(await stateOf(daemon)).toMatchObject(settled))
   expect(holders(discord)).toEqual(right)

@@ -44,7 +44,12 @@ import {
   loadMemberships,
   nextDueAt,
 } from '../../src/store/memberships.js'
-import { loadDueMessages, nextMessageAfter, settleMessages } from '../../src/store/messages.js'
+import {
+  loadDueMessages,
+  nextMessageAfter,
+  readWebhookState,
+  settleMessages,
+} from '../../src/store/messages.js'
 import { loadGroupRows, loadGroupRowsBeyond, loadHistories, savePlaces } from '../../src/store/recompute.js'
 import type { Database } from '../../src/store/schema.js'
 import {
@@ -90,8 +95,10 @@ const OUTCOMES = [
 ] as const
 const MESSAGE_OUTCOMES = [1, 2].map((cursor) => ({
   cursor,
+  webhook: 'crm',
   environment: 'live' as const,
   customerId: `cus_${cursor}`,
+  log: [{ at: NOON, status: 204, error: null, ms: 1 }] as const,
   result: { kind: 'delivered' as const },
 }))
 const BOTH = ['cus_1', 'cus_2']
@@ -149,8 +156,9 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
     ['references of a customer', (db) => loadReferences(db, 'live', 'cus_1')],
     ['customers with a product', (db) => readProductCustomers(db, () => 0, PRODUCT_PAGE)],
     ['changes', (db) => loadChanges(db, 'live', 5, 10)],
-    ['messages that are due', (db) => loadDueMessages(db, NOON, 10)],
-    ['the next message', (db) => nextMessageAfter(db, NOON)],
+    ['messages that are due', (db) => loadDueMessages(db, 'crm', NOON, 10)],
+    ['the next message', (db) => nextMessageAfter(db, 'crm', NOON)],
+    ['the state of an outbound webhook', (db) => readWebhookState(db, 'crm', LIVE)],
     ['outcomes of messages', (db) => settleMessages(db, MESSAGE_OUTCOMES)],
     ['changes of access', (db) => loadChanges(db, null, 5, 10)],
     [

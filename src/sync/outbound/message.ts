@@ -1,17 +1,23 @@
+import { randomBytes } from 'node:crypto'
 import querystring from 'node:querystring'
 import { Webhook } from 'standardwebhooks'
+import { type ChangeType, NEVER_GRANTED } from '../../entitlements/entitlement.js'
 import type { AccessSnapshot } from '../../entitlements/model.js'
 import type { Environment } from '../../provider/event.js'
-import { formatCursor } from '../../store/changes.js'
-import type { Message, MessageOutcome } from '../../store/messages.js'
+import { type Change, formatCursor } from '../../store/changes.js'
+import { type Message, type MessageOutcome, messageIdOf } from '../../store/messages.js'
 import { type BackOff, backOffMs } from '../limits.js'
 
-/** The receiver of access changes. Secret: everything in the URL except its origin may be confidential. */
+/** A receiver of access changes. Secret: everything in the URL except its origin may be confidential. */
 export interface WebhookAddress {
+  readonly id: string
   readonly url: string
   /** `whsec_` and base64; each one signs, so that the receiver can rotate them. */
   readonly secrets: readonly string[]
+  readonly types: readonly ChangeType[]
   readonly environments: readonly Environment[]
+  /** Its messages gather, and are not sent. */
+  readonly disabled: boolean
 }
 
 /** The part of a URL that may be shown: without credentials, path or query. */
@@ -19,33 +25,58 @@ export function originOf({ url }: WebhookAddress): string {
   return new URL(url).origin
 }
 
-/** The same at every attempt: receivers use it to drop duplicates. The signature scheme allows no full stop in it. */
-export function messageId({ epoch, change }: Message): string {
-  return `msg_${epoch}_${change.cursor}`
+/** What is signed and sent. */
+export interface Sent {
+  readonly id: string
+  readonly body: string
 }
 
-interface SentMessage extends Message {
-  /** That the product gives now. */
-  readonly features: readonly string[]
+/**
+ * The same at every attempt and address, unless a reload changes the features.
+ * @param features that the product gives now
+ */
+export function sentOf({ epoch, type, change }: Message, features: readonly string[]): Sent {
+  return {
+    id: messageIdOf(epoch, change.cursor),
+    body: bodyOf(type, formatCursor(epoch, change.cursor), change, features),
+  }
 }
 
-/** The text that is signed and sent: the same at every attempt, unless a reload changes the features. */
-function messageBody({ epoch, change, features }: SentMessage): string {
+function bodyOf(
+  type: ChangeType,
+  cursor: string,
+  change: Change,
+  features: readonly string[],
+  mark: { readonly test?: true } = {},
+): string {
   const { before, after, cause, ...rest } = change
   const at = iso(change.at)
   return JSON.stringify({
-    type: 'entitlement.changed',
+    type,
     timestamp: at,
-    data: {
-      ...rest,
-      cursor: formatCursor(epoch, change.cursor),
-      at,
-      before: snapshotJson(before),
-      after: snapshotJson(after),
-      features,
-      cause,
-    },
+    ...mark,
+    data: { ...rest, cursor, at, before: snapshotJson(before), after: snapshotJson(after), features, cause },
   })
+}
+
+/** A message that says that it is a test: about nobody, and not in the log. Its id is new each time. */
+export function testOf(type: ChangeType, environment: Environment, now: number): Sent {
+  const had: AccessSnapshot = { active: true, status: 'active', since: now, until: null }
+  const change: Change = {
+    cursor: 0,
+    at: now,
+    environment,
+    customerId: 'cus_test',
+    productId: 'pro_test',
+    before: type === 'entitlement.granted' ? NEVER_GRANTED : had,
+    after:
+      type === 'entitlement.revoked'
+        ? { ...had, active: false, status: 'expired', since: null, until: now }
+        : had,
+    cause: { kind: 'clock', eventId: null },
+  }
+  const id = `msg_test_${randomBytes(8).toString('hex')}`
+  return { id, body: bodyOf(type, 'test', change, [], { test: true }) }
 }
 
 /** The only numbers in it are instants. */
@@ -79,13 +110,11 @@ export interface Answer {
  */
 export async function postMessage(
   { url, secrets }: WebhookAddress,
-  message: SentMessage,
+  { id, body }: Sent,
   now: number,
   signal: AbortSignal,
 ): Promise<Answer> {
   const { address, authorization } = withoutCredentials(url)
-  const id = messageId(message)
-  const body = messageBody(message)
   const headers = {
     'content-type': 'application/json',
     'user-agent': 'Latchkey',
@@ -142,6 +171,10 @@ function reasonOf(error: unknown): string {
   return `no connection (${code})`
 }
 
+export function isDelivered({ status }: Answer): boolean {
+  return status !== null && status >= 200 && status < 300
+}
+
 const BACK_OFF: BackOff = { first: 1_000, most: 3_600_000 }
 /** Long enough for a receiver that breaks on a Friday evening. */
 const GIVE_UP_AFTER_MS = 3 * 86_400_000
@@ -154,15 +187,16 @@ const GONE = 410
  * @param random from 0 up to 1: spreads the waits of messages that failed together
  */
 export function judgeAnswer(
-  { status, reason: error, closedUntil }: Answer,
+  answer: Answer,
   { attempts, firstAttemptAt }: Pick<Message, 'attempts' | 'firstAttemptAt'>,
   now: number,
   random: number,
 ): MessageOutcome['result'] {
-  if (status !== null && status >= 200 && status < 300) return { kind: 'delivered' }
-  if (status === GONE) return { kind: 'parked', error, reason: 'gone' }
+  const { status, reason: error, closedUntil } = answer
+  if (isDelivered(answer)) return { kind: 'delivered' }
+  if (status === GONE) return { kind: 'failed', error, reason: 'gone' }
   const begun = firstAttemptAt ?? now
-  if (now - begun >= GIVE_UP_AFTER_MS) return { kind: 'parked', error, reason: 'given_up' }
+  if (now - begun >= GIVE_UP_AFTER_MS) return { kind: 'failed', error, reason: 'given_up' }
   const nextAttemptAt = Math.max(now + backOffMs(attempts + 1, BACK_OFF, random), closedUntil ?? 0)
   return { kind: 'retry', error, firstAttemptAt: begun, nextAttemptAt }
 }

@@ -1,175 +1,289 @@
+import type { ChangeType } from '../../entitlements/entitlement.js'
 import type { Environment } from '../../provider/event.js'
 import { latestCursor } from '../../store/changes.js'
 import type { RetryFilter } from '../../store/memberships.js'
 import {
-  countMessages,
+  type Attempt,
+  findMessages,
   loadDueMessages,
   type Message,
-  type MessageCount,
+  type MessageFilter,
+  type MessageKey,
   type MessageOutcome,
+  type MessagePage,
   nextMessageAfter,
   type QueuedMessages,
+  readWebhookState,
+  type WebhookState,
 } from '../../store/messages.js'
+import type { Db } from '../../store/schema.js'
 import type { Tools } from '../context.js'
 import { createLoop, inBatches } from '../loop.js'
 import type { Reach } from '../outages.js'
-import { judgeAnswer, messageId, originOf, postMessage, type WebhookAddress } from './message.js'
+import {
+  type Answer,
+  isDelivered,
+  judgeAnswer,
+  originOf,
+  postMessage,
+  sentOf,
+  testOf,
+  type WebhookAddress,
+} from './message.js'
 
-/** The name of the outbound webhook among the targets of a retry. */
-const OUTBOUND_TARGET = 'webhook'
+/** Names all addresses among the targets of a retry; `webhook:<id>` names one. */
+const ALL_WEBHOOKS = 'webhook'
 
-/** Maximum number of messages in flight, each for another customer. */
+/** Maximum number of messages in flight to one address, each for another customer. */
 const CONCURRENCY = 8
 const AFTER_FAILURE_MS = 5_000
 /** Bounds how long one transaction blocks deliveries. */
 const MAX_PER_TRANSACTION = 500
 /** A stop waits this long for attempts in flight. */
 const STOP_WITHIN_MS = 3_000
+/** The log of a message keeps the newest ones: an outage of three days takes over a hundred. */
+const ATTEMPTS_KEPT = 20
 
-export interface OutboundStatus {
+export interface WebhookStatus extends WebhookState {
+  readonly id: string
   /** The only part of the URL that is shown. */
   readonly origin: string
-  readonly messages: readonly MessageCount[]
+  readonly disabled: boolean
 }
 
-export interface OutboundDeps extends Tools {
-  /** Called each time, since a reload may change it; null: none is configured. */
-  readonly address: () => WebhookAddress | null
-  /** Called each time, too. */
-  readonly featuresOf: (productId: string) => readonly string[]
-  readonly isPaused: () => Promise<boolean>
-  readonly reach: Reach
+/** @param environments whose messages are counted; both if omitted */
+export async function readWebhooks(
+  db: Db,
+  addresses: readonly WebhookAddress[],
+  environments?: readonly Environment[],
+): Promise<readonly WebhookStatus[]> {
+  const states = addresses.map(async (to) => {
+    const { id, disabled } = to
+    return { id, origin: originOf(to), disabled, ...(await readWebhookState(db, id, environments)) }
+  })
+  return Promise.all(states)
 }
 
 /**
- * Sends every change of access to the merchant's URL: in order per customer, at least once. Resolves once its position
- * in the change log is stored: every later change is sent.
+ * Queues logged messages once more for the addresses that are still configured, under their ids and in their order.
+ * @returns how many; those that are pending don't count
+ */
+export async function replay(
+  { db, writeSync }: Pick<Tools, 'db' | 'writeSync'>,
+  addresses: readonly WebhookAddress[],
+  { webhooks, ...filter }: MessageFilter,
+): Promise<number> {
+  const ids = addresses.map(({ id }) => id).filter((id) => webhooks?.includes(id) ?? true)
+  if (ids.length === 0) return 0
+  let count = 0
+  let after: MessageKey | undefined
+  for (;;) {
+    const page: MessagePage = { order: 'oldest first', limit: MAX_PER_TRANSACTION, ...(after && { after }) }
+    const found = await findMessages(db, { ...filter, webhooks: ids }, page)
+    const keys = found.map(({ cursor, webhook }) => ({ cursor, webhook }))
+    after = keys.at(-1)
+    if (after === undefined) return count
+    count += await writeSync('replayMessages', keys)
+  }
+}
+
+/** What happened to a test message. */
+export interface TestResult extends Pick<Attempt, 'status' | 'error' | 'ms'> {
+  readonly id: string
+  readonly delivered: boolean
+}
+
+export interface OutboundDeps extends Tools {
+  /** Called each time, since a reload may change them. */
+  readonly addresses: () => readonly WebhookAddress[]
+  /** Called each time, too. */
+  readonly featuresOf: (productId: string) => readonly string[]
+  readonly isPaused: () => Promise<boolean>
+  /** By the id of an address. */
+  readonly reachOf: (id: string) => Reach
+}
+
+/** The state of sending to one address, so that none waits for another. */
+interface Lane {
+  /** The receiver asked for no messages until then. */
+  closedUntil: number
+  queuedUpTo: number | null
+  readonly underWay: Map<number, Promise<void>>
+}
+
+/**
+ * Sends every change of access to the merchant's URLs: to each in order per customer, at least once. Resolves once its
+ * position in the change log is stored for each: every later change is sent.
  */
 export async function createOutbound(deps: OutboundDeps) {
-  const { db, writeSync, address, featuresOf, isPaused, clock, random, reach, log } = deps
+  const { db, writeSync, addresses, featuresOf, isPaused, clock, random, reachOf, log } = deps
   const stopping = new AbortController()
   const settle = inBatches(async (outcomes: readonly MessageOutcome[]) => {
     await writeSync('settleMessages', outcomes)
     return []
   })
-  const underWay = new Map<number, Promise<void>>()
+  const lanes = new Map<string, Lane>()
   const loop = createLoop({ look: queue, work: sendDue, nextAt, clock, log })
   let isStopping = false
-  /** The receiver asked for no messages until then. */
-  let closedUntil = 0
-  let queuedUpTo: number | null = null
 
-  /** Queues the changes appended to the log since; costs one small read if there are none. */
+  function laneOf(id: string): Lane {
+    const lane = lanes.get(id) ?? { closedUntil: 0, queuedUpTo: null, underWay: new Map() }
+    lanes.set(id, lane)
+    return lane
+  }
+
+  /** Queues the changes appended to the log since; costs one small read for each address if there are none. */
   async function queue(): Promise<void> {
-    const to = address()
-    if (to === null) return
-    const { environments } = to
-    while (queuedUpTo === null || (await latestCursor(db)) > queuedUpTo) {
-      const { upTo, from } = await writeSync('queueMessages', { environments, limit: MAX_PER_TRANSACTION })
-      queuedUpTo = upTo
-      if (from !== 'kept') log.info({ origin: originOf(to) }, BEGUN[from])
+    for (const to of addresses()) {
+      const { id: webhook, types, environments } = to
+      const lane = laneOf(webhook)
+      while (lane.queuedUpTo === null || (await latestCursor(db)) > lane.queuedUpTo) {
+        const change = { webhook, types, environments, limit: MAX_PER_TRANSACTION }
+        const { upTo, from } = await writeSync('queueMessages', change)
+        lane.queuedUpTo = upTo
+        if (from !== 'kept') log.info({ webhook, origin: originOf(to) }, BEGUN[from])
+      }
     }
   }
 
   /** Starts all attempts that are due; the end of each one looks for the next. */
   async function sendDue(): Promise<void> {
-    const to = address()
+    if (await isPaused()) return
     const now = clock()
-    if (to === null || closedUntil > now || (await isPaused())) return
-    const due = await loadDueMessages(db, now, CONCURRENCY + underWay.size)
-    for (const message of due) {
-      const isFree = underWay.size < CONCURRENCY && !underWay.has(message.change.cursor)
-      if (isFree && !isStopping) begin(to, message)
+    for (const to of addresses()) {
+      const { closedUntil, underWay } = laneOf(to.id)
+      if (to.disabled || closedUntil > now) continue
+      const due = await loadDueMessages(db, to.id, now, CONCURRENCY + underWay.size)
+      for (const message of due) {
+        const isFree = underWay.size < CONCURRENCY && !underWay.has(message.change.cursor)
+        if (isFree && !isStopping) begin(to, message)
+      }
     }
   }
 
   function begin(to: WebhookAddress, message: Message): void {
     const { cursor } = message.change
+    const lane = laneOf(to.id)
     const sent = send(to, message)
       .catch((error: unknown) => {
         // It is sent again, under the same id.
-        closedUntil = clock() + AFTER_FAILURE_MS
+        lane.closedUntil = clock() + AFTER_FAILURE_MS
         log.error({ err: error }, 'could not store the result of an outbound webhook message')
       })
       .finally(() => {
-        underWay.delete(cursor)
+        lane.underWay.delete(cursor)
         loop.workNow()
       })
-    underWay.set(cursor, sent)
+    lane.underWay.set(cursor, sent)
   }
 
   /** Makes one attempt, and resolves once its result is stored. */
   async function send(to: WebhookAddress, message: Message): Promise<void> {
     const { cursor, environment, customerId, productId } = message.change
-    const sent = { ...message, features: featuresOf(productId) }
-    const answer = await postMessage(to, sent, clock(), stopping.signal).catch((error: unknown) => {
+    const sent = sentOf(message, featuresOf(productId))
+    const at = clock()
+    const answer = await postMessage(to, sent, at, stopping.signal).catch((error: unknown) => {
       // Aborted: the result is unknown, and the message stays due.
       if (stopping.signal.aborted) return null
       throw error
     })
     if (answer === null) return
+    const now = clock()
     // First, so that nothing else is sent during the write.
-    closedUntil = Math.max(closedUntil, answer.closedUntil ?? 0)
-    const result = judgeAnswer(answer, message, clock(), random())
-    await settle({ cursor, environment, customerId, result })
-    logAttempt(to, message, result)
+    const lane = laneOf(to.id)
+    lane.closedUntil = Math.max(lane.closedUntil, answer.closedUntil ?? 0)
+    const result = judgeAnswer(answer, message, now, random())
+    const kept = message.log.slice(1 - ATTEMPTS_KEPT)
+    const attempts = [...kept, { at, ms: now - at, ...shownOf(answer) }] as const
+    await settle({ cursor, webhook: to.id, environment, customerId, log: attempts, result })
+    logAttempt(to, sent.id, message, result)
   }
 
-  function logAttempt(to: WebhookAddress, message: Message, result: MessageOutcome['result']): void {
-    const { environment, customerId, productId, cause } = message.change
-    const fields = { origin: originOf(to), id: messageId(message), environment, customerId, productId, cause }
+  function logAttempt(
+    to: WebhookAddress,
+    id: string,
+    { change }: Message,
+    result: MessageOutcome['result'],
+  ): void {
+    const { environment, customerId, productId, cause } = change
+    const fields = { webhook: to.id, origin: originOf(to), id, environment, customerId, productId, cause }
     if (result.kind === 'delivered') log.debug(fields, 'webhook delivered')
     else if (result.kind === 'retry') {
       log.debug({ ...fields, why: result.error }, 'webhook delivery failed; retrying for up to 3 days')
     } else {
       const { reason, error: why } = result
-      log.error({ ...fields, reason, why }, 'webhook parked, and not sent again: see `latchkey sync status`')
+      log.error(
+        { ...fields, reason, why },
+        'webhook delivery given up: see `latchkey sync messages --status failed`',
+      )
     }
     // 410 concerns this message; any other failure may concern every message.
-    const isAnswered = result.kind === 'delivered' || (result.kind === 'parked' && result.reason === 'gone')
+    const isAnswered = result.kind === 'delivered' || (result.kind === 'failed' && result.reason === 'gone')
+    const reach = reachOf(to.id)
     if (isAnswered) reach.answered()
     else reach.failed(result.error)
   }
 
   /** Due messages beyond the maximum start when an attempt in flight ends. */
   async function nextAt(): Promise<number | null> {
-    if (address() === null) return null
     const now = clock()
-    return closedUntil > now ? closedUntil : nextMessageAfter(db, now)
+    const next: number[] = []
+    for (const { id, disabled } of addresses()) {
+      const { closedUntil } = laneOf(id)
+      if (disabled) continue
+      const at = closedUntil > now ? closedUntil : await nextMessageAfter(db, id, now)
+      if (at !== null) next.push(at)
+    }
+    return next.length === 0 ? null : Math.min(...next)
   }
 
   await queue().catch((error: unknown) => {
-    log.error({ err: error }, 'could not read the messages of the outbound webhook; retrying')
+    log.error({ err: error }, 'could not read the messages of the outbound webhooks; retrying')
   })
   loop.wake()
   return {
     wake: loop.wake,
-    /**
-     * Null: no URL is configured.
-     * @param environments whose messages are counted; both if omitted
-     */
-    async status(environments?: readonly Environment[]): Promise<OutboundStatus | null> {
-      const to = address()
-      if (to === null) return null
-      return { origin: originOf(to), messages: await countMessages(db, environments) }
-    },
-    /** Makes parked and delayed messages due now, and returns their number. */
-    async retry({ target, ...which }: RetryFilter): Promise<number> {
-      if (target !== undefined && target !== OUTBOUND_TARGET) return 0
-      const count = await writeSync('retryMessages', which)
-      closedUntil = 0
+    /** @param environments whose messages are counted; both if omitted */
+    status: (environments?: readonly Environment[]) => readWebhooks(db, addresses(), environments),
+    /** Makes failed and delayed messages due now, and returns their number. */
+    async retry({ target = ALL_WEBHOOKS, ...which }: RetryFilter): Promise<number> {
+      const webhooks = addresses()
+        .map(({ id }) => id)
+        .filter((id) => target === ALL_WEBHOOKS || target === `webhook:${id}`)
+      if (webhooks.length === 0) return 0
+      const count = await writeSync('retryMessages', { ...which, webhooks })
+      for (const id of webhooks) laneOf(id).closedUntil = 0
       loop.workNow()
       return count
+    },
+    async replay(filter: MessageFilter): Promise<number> {
+      const count = await replay(deps, addresses(), filter)
+      loop.workNow()
+      return count
+    },
+    /** Sends a test message past the queue and the log, even while sync is paused or the address disabled. */
+    async test(id: string, type: ChangeType, environment?: Environment): Promise<TestResult | null> {
+      const to = addresses().find((one) => one.id === id)
+      if (to === undefined) return null
+      const at = clock()
+      const sent = testOf(type, environment ?? to.environments[0] ?? 'live', at)
+      const answer = await postMessage(to, sent, at, stopping.signal)
+      return { id: sent.id, delivered: isDelivered(answer), ...shownOf(answer), ms: clock() - at }
     },
     /** Starts nothing more, and waits a few seconds for attempts in flight. */
     async stop(): Promise<void> {
       isStopping = true
       const giveUp = setTimeout(() => stopping.abort(), STOP_WITHIN_MS)
       await loop.stop(STOP_WITHIN_MS)
-      await Promise.all(underWay.values())
+      await Promise.all([...lanes.values()].flatMap(({ underWay }) => [...underWay.values()]))
       clearTimeout(giveUp)
     },
   }
+}
+
+/** What the log of attempts keeps of an answer. */
+function shownOf({ status, reason }: Answer) {
+  return { status, error: status === null ? reason : null }
 }
 
 const BEGUN: Readonly<Record<Exclude<QueuedMessages['from'], 'kept'>, string>> = {

@@ -46,7 +46,7 @@ describe('an answer of the receiver', () => {
     const { waits, result, lasted } = attemptsOf(1)
     expect(waits.slice(0, 5)).toEqual([1_000, 2_000, 4_000, 8_000, 16_000])
     expect(Math.max(...waits)).toBe(HOUR)
-    expect(result).toEqual({ kind: 'parked', error: 'no connection', reason: 'given_up' })
+    expect(result).toEqual({ kind: 'failed', error: 'no connection', reason: 'given_up' })
     expect(lasted).toBeGreaterThanOrEqual(3 * DAY)
     expect(lasted).toBeLessThan(3 * DAY + HOUR)
   })

@@ -1,6 +1,7 @@
 import type { Kysely } from 'kysely'
 import { onTestFinished, vi } from 'vitest'
 import { createWriter } from '../../../src/daemon/writer.js'
+import { CHANGE_TYPES } from '../../../src/entitlements/entitlement.js'
 import { createLogger } from '../../../src/log.js'
 import { erasureListOf } from '../../../src/people/erasure-list.js'
 import {
@@ -11,6 +12,7 @@ import {
 } from '../../../src/store/changes.js'
 import { migrate } from '../../../src/store/migrate.js'
 import type { Database } from '../../../src/store/schema.js'
+import type { WriteSync } from '../../../src/store/sync-writes.js'
 import { createOutages } from '../../../src/sync/outages.js'
 import type { WebhookAddress } from '../../../src/sync/outbound/message.js'
 import { createOutbound } from '../../../src/sync/outbound/outbound.js'
@@ -19,8 +21,25 @@ import { SECRET } from './receiver.js'
 
 export const NOON = Date.parse('2026-03-01T12:00:00.000Z')
 
+type Address = Partial<WebhookAddress> & Pick<WebhookAddress, 'url'>
+
+/** The address that is told of everything live, unless said otherwise. */
+export function addressOf({ url, ...others }: Address): WebhookAddress {
+  const { id, secrets, types, environments, disabled } = { ...ALL, ...others }
+  return { id, url, secrets, types, environments, disabled }
+}
+
+const ALL = {
+  id: 'default',
+  secrets: [SECRET],
+  types: CHANGE_TYPES,
+  environments: ['live'],
+  disabled: false,
+} as const
+
 export interface OutboundStore {
   readonly db: Kysely<Database>
+  readonly writeSync: WriteSync
   /** Everything that was logged. */
   readonly logged: () => string
   /** Has these happen, and whoever tells them look. */
@@ -28,8 +47,8 @@ export interface OutboundStore {
   /** What a restore does to the change log. */
   restore(): Promise<void>
   pause(isPaused: boolean): void
-  /** Starts to tell an address, as a daemon would. */
-  tell(address: Partial<WebhookAddress> & Pick<WebhookAddress, 'url'>): ReturnType<typeof createOutbound>
+  /** Starts to tell these addresses, as a daemon would. */
+  tell(...addresses: readonly Address[]): ReturnType<typeof createOutbound>
 }
 
 /** A store with a change log, and a clock that stands still at noon: the library that verifies reads it too. */
@@ -53,6 +72,7 @@ export async function outboundStore(): Promise<OutboundStore> {
   let running: Awaited<ReturnType<typeof createOutbound>> | null = null
   return {
     db,
+    writeSync,
     logged: () => lines.join(''),
     async change(...changes) {
       const all = changes.map((one) => ({ ...CHANGE, ...one }))
@@ -63,16 +83,17 @@ export async function outboundStore(): Promise<OutboundStore> {
     pause(next) {
       isPaused = next
     },
-    async tell({ secrets = [SECRET], environments = ['live'], url }) {
+    async tell(...addresses) {
+      const outages = createOutages(Date.now, log)
       const outbound = await createOutbound({
         db,
         writeSync,
-        address: () => ({ url, secrets, environments }),
+        addresses: () => addresses.map(addressOf),
         featuresOf: (productId) => [`feature of ${productId}`],
         isPaused: async () => isPaused,
         clock: Date.now,
         random: () => 1,
-        reach: createOutages(Date.now, log).of('webhook'),
+        reachOf: (id) => outages.of(`webhook:${id}`),
         log,
       })
       onTestFinished(() => outbound.stop())

@@ -1,7 +1,8 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { postMessage } from '../../../src/sync/outbound/message.js'
+import type { WebhookStatus } from '../../../src/sync/outbound/outbound.js'
 import { eventually } from '../../setup/eventually.js'
-import { CHANGE, NOON, outboundStore, pass } from './outbound-store.js'
+import { addressOf, NOON, outboundStore, pass } from './outbound-store.js'
 import { type AnswerMessage, NEXT_SECRET, type Receiver, SECRET, startReceiver, status } from './receiver.js'
 
 const MINUTE = 60_000
@@ -24,20 +25,20 @@ async function telling(answer?: AnswerMessage) {
     store,
     receiver,
     outbound,
-    messagesAre: (messages: readonly object[]) =>
-      eventually(async () => expect((await outbound.status())?.messages).toMatchObject(messages)),
+    stateIs: (state: Partial<WebhookStatus>) =>
+      eventually(async () => expect(await outbound.status()).toMatchObject([state])),
   }
 }
 
 describe('the outbound webhook', () => {
   it('posts a change as the change log has it, signed as the library verifies', async () => {
-    const { store, receiver, messagesAre } = await telling()
+    const { store, receiver, stateIs } = await telling()
     await store.change({})
     await arrive(receiver, 1)
     const [message] = receiver.received
     const [, epoch] = /^msg_(\w+)_1$/.exec(message?.id ?? '') ?? []
     expect(message?.payload).toEqual({
-      type: 'entitlement.changed',
+      type: 'entitlement.granted',
       timestamp: '2026-03-01T11:59:59.000Z',
       data: {
         cursor: `${epoch}.1`,
@@ -56,7 +57,7 @@ describe('the outbound webhook', () => {
         cause: { kind: 'event', eventId: 'evt_1' },
       },
     })
-    await messagesAre([])
+    await stateIs({ waiting: 0, failed: 0 })
   })
 
   it('begins with what changes after it was first configured', async () => {
@@ -75,7 +76,7 @@ describe('the outbound webhook', () => {
     store.pause(true)
     const before = await store.tell(receiver)
     await store.change({ productId: 'pro_waiting' })
-    await eventually(async () => expect((await before.status())?.messages).toMatchObject([{ count: 1 }]))
+    await eventually(async () => expect(await before.status()).toMatchObject([{ waiting: 1 }]))
     await before.stop()
     await store.change({ productId: 'pro_not_seen' })
     await store.restore()
@@ -166,12 +167,12 @@ describe('the outbound webhook', () => {
     receiver.answerWith(status(307, { location: elsewhere.url }))
     await store.tell(receiver)
     await store.change({})
-    await eventually(async () => expect((await nextAttempt(store.db)).last_error).toBe('answered 307'))
+    await eventually(async () => expect((await nextAttempt(store.db)).attempt_log).toContain('"status":307'))
     expect([elsewhere.received, elsewhere.refused]).toEqual([[], []])
   })
 
   it('sends nothing to anybody before a Retry-After has passed', async () => {
-    const { store, receiver, outbound, messagesAre } = await telling((res, message, count) =>
+    const { store, receiver, outbound, stateIs } = await telling((res, message, count) =>
       count === 1
         ? status(429, { 'retry-after': '600' })(res, message, count)
         : status(204)(res, message, count),
@@ -180,7 +181,7 @@ describe('the outbound webhook', () => {
     await eventually(async () => expect((await nextAttempt(store.db)).attempts).toBe(1))
     await store.change({ customerId: 'cus_2' })
     pass(outbound, 9 * MINUTE)
-    await messagesAre([{ state: 'pending', count: 2 }])
+    await stateIs({ waiting: 2 })
     pass(outbound, MINUTE)
     await arrive(receiver, 3)
     expect(receiver.received.map(({ signedAt }) => signedAt)).toEqual([
@@ -191,26 +192,29 @@ describe('the outbound webhook', () => {
   })
 
   it('parks what the receiver says is gone, and goes on with the next', async () => {
-    const { store, receiver, messagesAre } = await telling((res, message, count) =>
+    const { store, receiver, stateIs } = await telling((res, message, count) =>
       status(count === 1 ? 410 : 204)(res, message, count),
     )
     await store.change({}, { productId: 'pro_2' })
     await arrive(receiver, 2)
-    await messagesAre([
-      { state: 'parked', reason: 'gone', count: 1, oldestAt: NOON, lastError: 'answered 410' },
-    ])
+    await stateIs({
+      waiting: 0,
+      failed: 1,
+      lastDeliveredAt: NOON,
+      lastError: { at: NOON, reason: 'answered 410' },
+    })
     expect(told(receiver)).toEqual(['cus_1/pro_1', 'cus_1/pro_2'])
   })
 
   it('gives up after three days, goes on with the next, and sends it again when it is told to', async () => {
-    const { store, receiver, outbound, messagesAre } = await telling((res, message, count) =>
+    const { store, receiver, outbound, stateIs } = await telling((res, message, count) =>
       status(count < 3 ? 503 : 204)(res, message, count),
     )
     await store.change({}, { productId: 'pro_2' })
     await eventually(async () => expect((await nextAttempt(store.db)).attempts).toBe(1))
     pass(outbound, 3 * DAY)
     await arrive(receiver, 3)
-    await messagesAre([{ reason: 'given_up', count: 1 }])
+    await stateIs({ waiting: 0, failed: 1 })
     for (const other of [
       { customerId: 'cus_2' },
       { target: 'discord:1:2' },
@@ -218,18 +222,20 @@ describe('the outbound webhook', () => {
     ] as const) {
       expect(await outbound.retry(other)).toBe(0)
     }
-    expect(await outbound.retry({ target: 'webhook', environments: ['live'], customerId: 'cus_1' })).toBe(1)
+    expect(
+      await outbound.retry({ target: 'webhook:default', environments: ['live'], customerId: 'cus_1' }),
+    ).toBe(1)
     await arrive(receiver, 4)
     expect(told(receiver)).toEqual(['cus_1/pro_1', 'cus_1/pro_1', 'cus_1/pro_2', 'cus_1/pro_1'])
     expect(receiver.received[3]?.id).toBe(receiver.received[0]?.id)
-    await messagesAre([])
+    await stateIs({ waiting: 0, failed: 0 })
   })
 
   it('sends nothing while sync is paused, and keeps it', async () => {
-    const { store, receiver, outbound, messagesAre } = await telling()
+    const { store, receiver, outbound, stateIs } = await telling()
     store.pause(true)
     await store.change({})
-    await messagesAre([{ count: 1 }])
+    await stateIs({ waiting: 1 })
     vi.setSystemTime(NOON + MINUTE)
     store.pause(false)
     outbound.wake()
@@ -250,12 +256,10 @@ describe('the outbound webhook', () => {
   })
 
   it('takes the status for the answer where the body never ends', async () => {
-    const { store, receiver, messagesAre } = await telling(
-      (res) => void res.writeHead(200).write('and so on'),
-    )
+    const { store, receiver, stateIs } = await telling((res) => void res.writeHead(200).write('and so on'))
     await store.change({}, { productId: 'pro_2' })
     await arrive(receiver, 2)
-    await messagesAre([])
+    await stateIs({ waiting: 0, failed: 0 })
   })
 
   it('gives a receiver fifteen seconds to answer', async () => {
@@ -263,10 +267,8 @@ describe('the outbound webhook', () => {
     onTestFinished(() => void vi.useRealTimers())
     const receiver = await startReceiver()
     receiver.answerWith(() => {})
-    const address = { url: receiver.url, secrets: [SECRET], environments: ['live' as const] }
-    const change = { ...CHANGE, cursor: 1 }
-    const message = { epoch: 'e', change, features: [], attempts: 0, firstAttemptAt: null }
-    const answer = postMessage(address, message, NOON, new AbortController().signal)
+    const sent = { id: 'msg_1', body: '{}' }
+    const answer = postMessage(addressOf(receiver), sent, NOON, new AbortController().signal)
     vi.advanceTimersByTime(15_000)
     expect(await answer).toEqual({ status: null, reason: 'no answer within 15 s', closedUntil: null })
   })
@@ -316,7 +318,7 @@ describe('the outbound webhook', () => {
 async function nextAttempt(db: Awaited<ReturnType<typeof outboundStore>>['db']) {
   return db
     .selectFrom('messages')
-    .select(['attempts', 'last_error', 'next_attempt_at'])
+    .select(['attempts', 'attempt_log', 'next_attempt_at'])
     .orderBy('cursor')
     .limit(1)
     .executeTakeFirstOrThrow()
