@@ -20,10 +20,10 @@ const MAY_HOLD = [
   /^bin\/latchkey\.js$/,
   /^dist\/src\/[\w/.-]+\.js$/,
   /^dist\/licenses\/\w+\.txt$/,
-  /^types\/(?:openapi|src\/[\w/.-]+)\.d\.ts$/,
+  /^types\/[\w/.-]+\.d\.ts$/,
   /^docs\/[\w-]+\.md$/,
   /^deploy\/\w/,
-  /^examples\/[\w-]+\/[\w/.-]+$/,
+  /^examples\/[\w-]+\/[\w./-]+$/,
 ]
 
 /** Packed it has some 450 kB. Much more means that something came in that nobody needs. */
