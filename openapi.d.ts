@@ -624,7 +624,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The state of roles, groups and the outbound webhook.
+         * The state of roles, groups and the outbound webhooks.
          * @description Needs a key with the scope `admin`.
          */
         get: operations["getSync"];
@@ -710,6 +710,66 @@ export interface paths {
         get: operations["checkSync"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sync/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The log of the outbound webhooks, newest first: each message, and the attempts to deliver it.
+         * @description Needs a key with the scope `admin`.
+         */
+        get: operations["listMessages"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sync/messages/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Sends messages of the log again, in their order and under their ids.
+         * @description Needs a key with the scope `admin`.
+         */
+        post: operations["replayMessages"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sync/webhooks/{webhook}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Sends a test message to an address of the outbound webhooks, and answers with what happened.
+         * @description Needs a key with the scope `admin` for both environments.
+         */
+        post: operations["testWebhook"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1453,6 +1513,28 @@ export interface components {
                 message: string;
             } | null;
         };
+        Message: {
+            id: string;
+            webhook: string;
+            /** @enum {string} */
+            type: "entitlement.granted" | "entitlement.changed" | "entitlement.revoked";
+            environment: components["schemas"]["Environment"];
+            customerId: string;
+            productId: string;
+            /** @enum {string} */
+            status: "pending" | "delivered" | "failed";
+            reason: ("gone" | "given_up") | null;
+            /** Format: date-time */
+            queuedAt: string;
+            nextAttemptAt: string | null;
+            attempts: {
+                /** Format: date-time */
+                at: string;
+                status: number | null;
+                error: string | null;
+                ms: number;
+            }[];
+        };
         PlatformCall: {
             environment: components["schemas"]["Environment"];
             target: string;
@@ -1488,6 +1570,7 @@ export interface components {
             status: number;
             detail: string;
             code: string;
+            requestId: string;
             errors?: {
                 path: string;
                 message: string;
@@ -1689,21 +1772,22 @@ export interface components {
                     unconfirmed: number;
                 };
             }[];
-            webhook: {
+            webhooks: {
+                id: string;
                 origin: string;
-                messages: {
-                    /** @enum {string} */
-                    state: "pending" | "parked";
-                    reason: ("gone" | "given_up") | null;
-                    count: number;
+                disabled: boolean;
+                waiting: number;
+                oldestWaitingAt: string | null;
+                failed: number;
+                lastDeliveredAt: string | null;
+                lastError: {
                     /** Format: date-time */
-                    oldestAt: string;
-                    lastError: string | null;
-                }[];
-            } | null;
+                    at: string;
+                    reason: string;
+                } | null;
+            }[];
             unreachable: {
-                /** @enum {string} */
-                platform: "discord" | "telegram" | "webhook";
+                platform: string;
                 /** Format: date-time */
                 since: string;
                 reason: string;
@@ -1714,6 +1798,8 @@ export interface components {
         /** @description `block_not_found`: Block not found. */
         block_not_found: {
             headers: {
+                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -1726,6 +1812,8 @@ export interface components {
         /** @description `body_incomplete`: Request incomplete. */
         body_incomplete: {
             headers: {
+                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -1738,6 +1826,8 @@ export interface components {
         /** @description `body_removed`: Body removed. */
         body_removed: {
             headers: {
+                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -1750,6 +1840,8 @@ export interface components {
         /** @description `body_too_large`: Body too large. */
         body_too_large: {
             headers: {
+                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -1762,6 +1854,8 @@ export interface components {
         /** @description `config_invalid`: A secret is missing. `internal_error`: Internal error. */
         "config_invalid-or-internal_error": {
             headers: {
+                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -1774,6 +1868,8 @@ export interface components {
         /** @description `cursor_reset`: Cursor reset. */
         cursor_reset: {
             headers: {
+                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -1786,6 +1882,8 @@ export interface components {
         /** @description `customer_erased`: Customer erased. */
         customer_erased: {
             headers: {
+                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -1798,6 +1896,8 @@ export interface components {
         /** @description `customer_not_found`: Customer not found. */
         customer_not_found: {
             headers: {
+                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -1810,6 +1910,8 @@ export interface components {
         /** @description `encoding_not_supported`: Content encoding not supported. */
         encoding_not_supported: {
             headers: {
+                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -1822,6 +1924,8 @@ export interface components {
         /** @description `encoding_not_supported`: Content encoding not supported. `media_type_not_supported`: Media type not supported. */
         "encoding_not_supported-or-media_type_not_supported": {
             headers: {
+                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -1834,6 +1938,8 @@ export interface components {
         /** @description `endpoint_not_found`: Endpoint not found. */
         endpoint_not_found: {
             headers: {
+                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -1846,6 +1952,8 @@ export interface components {
         /** @description `event_not_found`: Event not found. */
         event_not_found: {
             headers: {
+                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -1858,6 +1966,8 @@ export interface components {
         /** @description `forbidden`: Forbidden. */
         forbidden: {
             headers: {
+                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -1870,6 +1980,8 @@ export interface components {
         /** @description `grant_not_found`: Grant not found. */
         grant_not_found: {
             headers: {
+                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -1882,6 +1994,8 @@ export interface components {
         /** @description `group_not_found`: Group not found. */
         group_not_found: {
             headers: {
+                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -1894,6 +2008,8 @@ export interface components {
         /** @description `headers_too_large`: Headers too large. */
         headers_too_large: {
             headers: {
+                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -1906,6 +2022,8 @@ export interface components {
         /** @description `idempotency_key_conflict`: Idempotency key used before. */
         idempotency_key_conflict: {
             headers: {
+                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -1918,6 +2036,8 @@ export interface components {
         /** @description `internal_error`: Internal error. */
         internal_error: {
             headers: {
+                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -1930,6 +2050,8 @@ export interface components {
         /** @description `invalid_request`: Invalid request. */
         invalid_request: {
             headers: {
+                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -1944,6 +2066,8 @@ export interface components {
             headers: {
                 /** @description `Bearer`, or `Signature` for a delivery. */
                 "WWW-Authenticate": string;
+                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -1956,6 +2080,8 @@ export interface components {
         /** @description `not_entitled`: Not entitled. `platform_not_configured`: Platform not configured. */
         "not_entitled-or-platform_not_configured": {
             headers: {
+                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -1970,6 +2096,8 @@ export interface components {
             headers: {
                 /** @description Seconds to wait before another attempt. */
                 "Retry-After": number;
+                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -1984,6 +2112,8 @@ export interface components {
             headers: {
                 /** @description Seconds to wait before another attempt. */
                 "Retry-After": number;
+                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -1996,6 +2126,8 @@ export interface components {
         /** @description `plan_changed`: Plan changed. */
         plan_changed: {
             headers: {
+                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -2008,6 +2140,8 @@ export interface components {
         /** @description `platform_not_configured`: Platform not configured. */
         platform_not_configured: {
             headers: {
+                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -2020,6 +2154,8 @@ export interface components {
         /** @description `platform_refused`: Platform refused. */
         platform_refused: {
             headers: {
+                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -2032,6 +2168,8 @@ export interface components {
         /** @description `policy_differs`: Another policy is configured. `rebuild_running`: A rebuild is running. `replay_running`: A replay is running. */
         "policy_differs-or-rebuild_running-or-replay_running": {
             headers: {
+                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -2046,6 +2184,8 @@ export interface components {
             headers: {
                 /** @description Seconds to wait before another attempt. */
                 "Retry-After": number;
+                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -2058,6 +2198,8 @@ export interface components {
         /** @description `rebuild_running`: A rebuild is running. `replay_running`: A replay is running. */
         "rebuild_running-or-replay_running": {
             headers: {
+                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -2070,6 +2212,8 @@ export interface components {
         /** @description `replay_not_found`: Replay not found. */
         replay_not_found: {
             headers: {
+                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -2084,6 +2228,8 @@ export interface components {
             headers: {
                 /** @description `Bearer`, or `Signature` for a delivery. */
                 "WWW-Authenticate": string;
+                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -2098,6 +2244,8 @@ export interface components {
             headers: {
                 /** @description Seconds to wait before another attempt. */
                 "Retry-After": number;
+                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -2112,12 +2260,28 @@ export interface components {
             headers: {
                 /** @description Seconds to wait before another attempt. */
                 "Retry-After": number;
+                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
                 "application/problem+json": components["schemas"]["Problem"] & {
                     /** @enum {string} */
                     code: "store_unavailable" | "too_many_streams";
+                };
+            };
+        };
+        /** @description `webhook_not_found`: Webhook not found. */
+        webhook_not_found: {
+            headers: {
+                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                "X-Request-Id": string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @enum {string} */
+                    code: "webhook_not_found";
                 };
             };
         };
@@ -2171,6 +2335,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2237,6 +2403,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2317,6 +2485,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2423,6 +2593,8 @@ export interface operations {
                     ETag: string;
                     /** @description Whether a client may keep the answer. */
                     "Cache-Control": string;
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2494,6 +2666,8 @@ export interface operations {
                     ETag: string;
                     /** @description Whether a client may keep the answer. */
                     "Cache-Control": string;
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -2535,6 +2709,8 @@ export interface operations {
                     ETag: string;
                     /** @description Whether a client may keep the answer. */
                     "Cache-Control": string;
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2592,6 +2768,8 @@ export interface operations {
                     ETag: string;
                     /** @description Whether a client may keep the answer. */
                     "Cache-Control": string;
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -2635,6 +2813,8 @@ export interface operations {
                     ETag: string;
                     /** @description Whether a client may keep the answer. */
                     "Cache-Control": string;
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2678,6 +2858,8 @@ export interface operations {
                     ETag: string;
                     /** @description Whether a client may keep the answer. */
                     "Cache-Control": string;
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -2721,6 +2903,8 @@ export interface operations {
                     ETag: string;
                     /** @description Whether a client may keep the answer. */
                     "Cache-Control": string;
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2749,6 +2933,8 @@ export interface operations {
                     ETag: string;
                     /** @description Whether a client may keep the answer. */
                     "Cache-Control": string;
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -2792,6 +2978,8 @@ export interface operations {
                     ETag: string;
                     /** @description Whether a client may keep the answer. */
                     "Cache-Control": string;
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2805,6 +2993,8 @@ export interface operations {
                     ETag: string;
                     /** @description Whether a client may keep the answer. */
                     "Cache-Control": string;
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -2837,6 +3027,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2878,6 +3070,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2918,6 +3112,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2968,6 +3164,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3063,6 +3261,8 @@ export interface operations {
             /** @description Created */
             201: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3156,6 +3356,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3208,6 +3410,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3254,6 +3458,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3303,6 +3509,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3351,6 +3559,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3405,6 +3615,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3445,6 +3657,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3493,6 +3707,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3533,6 +3749,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3577,6 +3795,8 @@ export interface operations {
                     ETag: string;
                     /** @description Whether a client may keep the answer. */
                     "Cache-Control": string;
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3590,6 +3810,8 @@ export interface operations {
                     ETag: string;
                     /** @description Whether a client may keep the answer. */
                     "Cache-Control": string;
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -3635,6 +3857,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3690,6 +3914,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3738,6 +3964,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3805,6 +4033,8 @@ export interface operations {
                 headers: {
                     /** @description Where to ask for the progress. */
                     Location: string;
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3842,6 +4072,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3877,6 +4109,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3906,6 +4140,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3938,6 +4174,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3979,6 +4217,8 @@ export interface operations {
                 headers: {
                     /** @description Where to ask for the progress. */
                     Location: string;
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4015,6 +4255,8 @@ export interface operations {
                 headers: {
                     /** @description Where to ask for the progress. */
                     Location: string;
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4047,6 +4289,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4077,6 +4321,8 @@ export interface operations {
                 headers: {
                     /** @description Where to ask for the progress. */
                     Location: string;
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4106,6 +4352,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4147,6 +4395,8 @@ export interface operations {
                 headers: {
                     /** @description Where to ask for the progress. */
                     Location: string;
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4181,6 +4431,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4222,6 +4474,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4259,6 +4513,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4301,6 +4557,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4315,6 +4573,8 @@ export interface operations {
                 headers: {
                     /** @description Where to ask for the progress. */
                     Location: string;
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4352,6 +4612,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4375,6 +4637,164 @@ export interface operations {
             503: components["responses"]["store_unavailable"];
         };
     };
+    listMessages: {
+        parameters: {
+            query?: {
+                /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
+                environment?: components["schemas"]["Environment"];
+                /** @description Only the message with this id, which each address may have. */
+                id?: string;
+                /** @description The id of an address in `sync.webhooks` of the config. */
+                webhook?: string;
+                /** @description Only messages of this type. */
+                type?: "entitlement.granted" | "entitlement.changed" | "entitlement.revoked";
+                /** @description Only messages with this status. */
+                status?: "pending" | "delivered" | "failed";
+                /** @description The id of a customer of the payments service. */
+                customerId?: string;
+                /** @description Only changes at this instant or later. */
+                from?: string;
+                /** @description Only changes before this instant. */
+                to?: string;
+                /** @description The maximum number of items on the page. */
+                limit?: number;
+                /** @description The `nextCursor` of the page before; the first page if omitted. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        items: components["schemas"]["Message"][];
+                        pagination: {
+                            nextCursor: string | null;
+                            hasMore: boolean;
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["key_expired-or-unauthorized"];
+            403: components["responses"]["forbidden"];
+            408: components["responses"]["body_incomplete"];
+            429: components["responses"]["rate_limited"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unavailable"];
+        };
+    };
+    replayMessages: {
+        parameters: {
+            query?: {
+                /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
+                environment?: components["schemas"]["Environment"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    ids?: string[];
+                    /** Format: date-time */
+                    from?: string;
+                    /** Format: date-time */
+                    to?: string;
+                    webhook?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        messages: number;
+                    };
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["key_expired-or-unauthorized"];
+            403: components["responses"]["forbidden"];
+            408: components["responses"]["body_incomplete"];
+            413: components["responses"]["body_too_large"];
+            415: components["responses"]["encoding_not_supported-or-media_type_not_supported"];
+            429: components["responses"]["rate_limited"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["not_stored-or-store_unavailable"];
+        };
+    };
+    testWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of an address in `sync.webhooks` of the config. */
+                webhook: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    /**
+                     * @default entitlement.granted
+                     * @enum {string}
+                     */
+                    type?: "entitlement.granted" | "entitlement.changed" | "entitlement.revoked";
+                    environment?: components["schemas"]["Environment"];
+                };
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        id: string;
+                        delivered: boolean;
+                        status: number | null;
+                        error: string | null;
+                        ms: number;
+                    };
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["key_expired-or-unauthorized"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["webhook_not_found"];
+            408: components["responses"]["body_incomplete"];
+            413: components["responses"]["body_too_large"];
+            415: components["responses"]["encoding_not_supported"];
+            429: components["responses"]["rate_limited"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["not_stored-or-store_unavailable"];
+        };
+    };
     pauseSync: {
         parameters: {
             query?: never;
@@ -4391,6 +4811,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4427,6 +4849,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4469,6 +4893,8 @@ export interface operations {
             /** @description Created */
             201: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4519,6 +4945,8 @@ export interface operations {
             /** @description Created */
             201: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4559,6 +4987,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4586,6 +5016,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4617,6 +5049,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4648,6 +5082,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4676,6 +5112,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4699,6 +5137,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4722,6 +5162,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4750,6 +5192,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4778,6 +5222,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4806,6 +5252,8 @@ export interface operations {
             /** @description Accepted */
             202: {
                 headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {

@@ -30,7 +30,7 @@ import { importLines } from './history/import.js'
 import { MANUAL_ENDPOINT } from './ingest/prepare.js'
 import { createIngestQueue } from './ingest/queue.js'
 import { reportRemarks } from './ingest/remarks.js'
-import { createMetrics, readRefusals } from './operations/metrics.js'
+import { addDaemonMetrics, createMetrics, readRefusals } from './operations/metrics.js'
 import { every } from './operations/schedule.js'
 import { startBackup, startScheduledBackups } from './operations/scheduled-backups.js'
 import { createPerformAct } from './people/acts.js'
@@ -47,6 +47,7 @@ import { isSamePolicy, policyFingerprint, policyInForce } from './store/settings
 import { ensurePrivateFile } from './store/sqlite/file.js'
 import { openStore } from './store/sqlite/store.js'
 import { callsThatFollow } from './sync/calls-ahead.js'
+import type { Tracing } from './tracing.js'
 
 const POLICY_DIFFERS =
   'the configured policy differs from the one in force, which stays: see `latchkey policy diff`'
@@ -82,6 +83,8 @@ export interface DaemonDeps {
    * sends nothing.
    */
   readonly serves?: 'everybody' | 'this process'
+  /** If omitted, nothing is traced. */
+  readonly tracing?: Tracing | undefined
 }
 
 export interface Daemon {
@@ -112,7 +115,7 @@ export interface Daemon {
  */
 export async function startDaemon(
   config: Config,
-  { clock, random = Math.random, log, serves = 'everybody', control = NO_CONTROL }: DaemonDeps,
+  { clock, random = Math.random, log, serves = 'everybody', control = NO_CONTROL, tracing }: DaemonDeps,
 ): Promise<Daemon> {
   const isPrivate = serves === 'this process'
   const startedAt = clock()
@@ -141,6 +144,7 @@ export async function startDaemon(
     ))
   const started = createStartedParts()
   started.add('store', store.close)
+  if (tracing !== undefined) started.add('tracing', tracing.stop)
   try {
     const policyDiffers = async () => !isSamePolicy(await policyInForce(store.reader), current.policy)
     const warnIfPolicyDiffers = async () => {
@@ -159,7 +163,7 @@ export async function startDaemon(
     /** Called after each change that may concern roles, groups or streams. */
     let wake = changeStream.wake
     const queue = createIngestQueue({
-      writeBatch: forgetting(keptAnswers, writer.writeBatch),
+      writeBatch: forgetting(keptAnswers, tracing?.ofBatches(writer.writeBatch) ?? writer.writeBatch),
       // A second one would only wait for PostgreSQL's lock, and be half as large.
       underWayAtMost: shared === null ? 2 : 1,
       onWritten: (remarks) => {
@@ -169,6 +173,7 @@ export async function startDaemon(
       onBroken: fail,
       log,
     })
+    const ingest = tracing?.ofDeliveries(queue.ingest) ?? queue.ingest
     let isStopping = false
     started.add('queue', () => {
       isStopping = true
@@ -189,7 +194,7 @@ export async function startDaemon(
       log,
     })
     started.add('recomputing', recomputing.close)
-    const { readAccess } = questions
+    const readAccess = tracing?.ofReads('read access', questions.readAccess) ?? questions.readAccess
     logStoreState(store, config, clock(), log)
     // Even an empty list tells a later start that there was a database.
     if (store.isNew) ensurePrivateFile(erasureListOf(store.file))
@@ -201,12 +206,12 @@ export async function startDaemon(
       )
     const erasing = {
       db: store.reader,
-      write: queue.ingest,
+      write: ingest,
       // It also removes their platform accounts.
       finish: () => writer.finishErasures().finally(() => wake()),
     }
     const performAct = createPerformAct({
-      write: queue.ingest,
+      write: ingest,
       findAct: (environment, eventId) => loadManualEvent(store.reader, environment, eventId),
       readAccess,
       blocksOn: async (environment, customerId) =>
@@ -225,6 +230,7 @@ export async function startDaemon(
       registry: metrics.registry,
       clock,
       random,
+      tracing,
       log,
     } satisfies FollowingDeps
     const following = isPrivate ? createResting(syncDeps) : await createFollowing(syncDeps)
@@ -278,8 +284,9 @@ export async function startDaemon(
       environments: () => current.endpoints.map(({ environment }) => environment),
       apiKeys: () => current.apiKeys,
       keyUsed: keyUses.note,
+      ...(tracing && { traced: tracing.ofRequests }),
       // Another server, which goes on, may still take deliveries in.
-      ingest: (delivery) => (isStopping ? Promise.reject(STOPPED) : queue.ingest(delivery)),
+      ingest: (delivery) => (isStopping ? Promise.reject(STOPPED) : ingest(delivery)),
       keptAnswers,
       catalog: () => catalog,
       changeStream,
@@ -288,6 +295,7 @@ export async function startDaemon(
       performAct,
       erase: createErase(erasing),
       ...questions,
+      readAccess,
       rebuilds: {
         rebuilds: recomputing,
         configuredPolicy: () => ({
@@ -315,7 +323,7 @@ export async function startDaemon(
           sync: await nullIfAway(following.questions.status().then(syncStateJson)),
         }),
       importLines: (lines, { dryRun, ...rules }) =>
-        importLines(lines, rules, { endpointNamed, ingest: dryRun ? null : queue.ingest, clock }),
+        importLines(lines, rules, { endpointNamed, ingest: dryRun ? null : ingest, clock }),
       replays: recomputing,
       messenger: following.messenger,
       sync: following.questions,
@@ -351,6 +359,16 @@ export async function startDaemon(
       failure,
     }
     if (isPrivate) return daemon
+    addDaemonMetrics(metrics.registry, async () => ({
+      version: control.version,
+      isReady: await readiness().then(
+        ({ ready }) => ready,
+        () => false,
+      ),
+      isConfigOutdated: configNote !== null,
+      apiKeys: current.apiKeys,
+      endpoints: current.endpoints,
+    }))
     if (config.backup !== null && postgres === undefined) {
       const backups = startScheduledBackups({
         ...config.backup,
@@ -363,6 +381,7 @@ export async function startDaemon(
     }
     const schedule = watchStore({
       db: store.reader,
+      readBytes: store.bytes,
       refreshDue: writer.refreshDue,
       saveKeyUses: keyUses.save,
       onChanged: () => wake(),

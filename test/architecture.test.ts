@@ -58,6 +58,7 @@ const MAY_IMPORT: Readonly<
     typesOf: ['handlers'],
   },
   log: { code: ['errors'] },
+  tracing: { code: ['handlers'], typesOf: ['ingest', 'sync'] },
   config: { code: ['errors', 'package-file', 'provider', 'entitlements', 'handlers'], typesOf: ['sync'] },
   daemon: {
     code: [
@@ -77,6 +78,7 @@ const MAY_IMPORT: Readonly<
       'entitlements',
       'log',
     ],
+    typesOf: ['tracing'],
   },
   index: { code: ['errors', 'package-file', 'config', 'daemon', 'handlers'] },
   cli: {
@@ -98,6 +100,7 @@ const MAY_IMPORT: Readonly<
       'provider',
       'entitlements',
       'log',
+      'tracing',
     ],
   },
 }

@@ -273,7 +273,7 @@ describe('docs/api.md', () => {
 
   it('has the status of every code that the API answers', () => {
     const answered = ERROR_CODES.flatMap((code) => {
-      const { status, expected } = problemOf(new LatchkeyError(code, ''))
+      const { status, expected } = problemOf(new LatchkeyError(code, ''), '')
       return expected ? [`${code} ${status}`] : []
     })
     expect(sorted(statuses.map(([code, status]) => `${code} ${status}`))).toEqual(

@@ -107,16 +107,26 @@ export interface SendOptions {
   readonly at?: number
   /** As long as the provider waits for an answer, by default. */
   readonly patienceMs?: number | null
+  /** Beside those of every delivery. */
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 /** Null where the connection broke, or no answer came in time. */
 export function send(
   url: string,
   { body }: SentEvent,
-  { endpoint = 'live', secret = SECRET, agent, at = Date.now(), patienceMs = 5_000 }: SendOptions = {},
+  {
+    endpoint = 'live',
+    secret = SECRET,
+    agent,
+    at = Date.now(),
+    patienceMs = 5_000,
+    ...others
+  }: SendOptions = {},
 ): Promise<Answer | null> {
   const timestamp = String(Math.floor(at / 1000))
   const headers = {
+    ...others.headers,
     'Content-Type': 'application/json',
     'Content-Length': Buffer.byteLength(body),
     'X-Webhook-Timestamp': timestamp,

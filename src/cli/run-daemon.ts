@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { setFlagsFromString } from 'node:v8'
+import type { Logger } from 'pino'
 import { loadConfig } from '../config/load.js'
 import { locateConfig } from '../config/locate.js'
 import { startConfigured } from '../daemon/configured.js'
@@ -45,6 +46,7 @@ export async function runDaemon(options: SharedOptions, context: CliContext): Pr
     logTo: context.isTerminal ? await terminalLines() : undefined,
     clock: context.now,
     version: packageVersion(),
+    startTracing: (log) => tracingOf(context.env, log),
     stop,
   })
   const { daemon, log } = running
@@ -61,6 +63,17 @@ export async function runDaemon(options: SharedOptions, context: CliContext): Pr
     throw new LatchkeyError('store_unavailable', STORE_FAILED, { cause: failed.error })
   }
   log.info('stopped')
+}
+
+/** Loaded only if it is used: the libraries take a fifth of a second. */
+async function tracingOf(env: CliContext['env'], log: Logger) {
+  const to = env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT || env.OTEL_EXPORTER_OTLP_ENDPOINT
+  if (!to || env.OTEL_SDK_DISABLED === 'true') return undefined
+  if (!URL.canParse(to)) {
+    log.warn('OTEL_EXPORTER_OTLP_ENDPOINT is not a URL: nothing is traced')
+    return undefined
+  }
+  return (await import('../tracing.js')).startTracing({ env, version: packageVersion(), log })
 }
 
 /** Resolves at the first signal; a second one ends the process at once. */

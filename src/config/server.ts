@@ -18,6 +18,7 @@ export const serverSchema = z.strictObject({
   host: hostSchema.default(DEFAULT_HOST),
   port: portSchema.default(DEFAULT_PORT),
   trustProxy: z.int().min(0).max(100).default(0).describe('How many proxies are in front of the daemon.'),
+  accessLog: z.boolean().default(false).describe('Logs a line for each request.'),
   webhooks: withFallback(listenerSchema, null).describe('A listener for webhooks alone.'),
   metrics: withFallback(listenerSchema, null).describe('A listener for metrics alone.'),
 })

@@ -1,7 +1,7 @@
 /* Starts a daemon that can read its config again while it runs. */
 
 import { isDeepStrictEqual } from 'node:util'
-import type { DestinationStream } from 'pino'
+import type { DestinationStream, Logger } from 'pino'
 import { findExpired } from '../config/endpoints.js'
 import type { LoadedConfig } from '../config/load.js'
 import type { Config } from '../config/schema.js'
@@ -9,6 +9,7 @@ import { startDaemon } from '../daemon.js'
 import { isLatchkeyError, issueLine } from '../errors.js'
 import type { Reloaded } from '../handlers/control.js'
 import { createLogger } from '../log.js'
+import type { Tracing } from '../tracing.js'
 
 const NOTHING_TAKEN_OVER = 'no change that a running daemon can apply'
 
@@ -20,12 +21,15 @@ export interface ConfiguredOptions {
   /** Epoch milliseconds. */
   readonly clock: () => number
   readonly version: string
+  /** If omitted, nothing is traced. */
+  readonly startTracing?: (log: Logger) => Promise<Tracing | undefined>
   /** Called when a request asks the daemon to stop. If omitted, it stops, and the process goes on. */
   readonly stop?: () => void
 }
 
 /** @throws what `load` throws, and what `startDaemon` throws */
-export async function startConfigured({ load, logTo, clock, version, stop }: ConfiguredOptions) {
+export async function startConfigured(options: ConfiguredOptions) {
+  const { load, logTo, clock, version, startTracing, stop } = options
   const { config, warnings } = load()
   const log = createLogger(config.log.level, logTo)
   for (const warning of [...warnings, ...findExpired(config.endpoints, clock())])
@@ -37,7 +41,8 @@ export async function startConfigured({ load, logTo, clock, version, stop }: Con
       .then((daemon) => daemon.stop())
       .catch((error: unknown) => log.error({ err: error }, 'some parts of the daemon did not stop'))
   const control = { version, reload, stop: stop ?? stopAlone }
-  const starting = startDaemon(config, { clock, log, control })
+  const tracing = await startTracing?.(log)
+  const starting = startDaemon(config, { clock, log, control, tracing })
   return { daemon: await starting, log, reload }
 
   /** @throws the problem with the file, after logging it; the running config stays */

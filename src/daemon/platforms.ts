@@ -4,10 +4,12 @@ import type { Messenger } from '../handlers/telegram.js'
 import { PLATFORM_NAMES, type PlatformName } from '../provider/accounts.js'
 import type { Outages, Reach } from '../sync/outages.js'
 import type { Platform } from '../sync/platform.js'
+import type { Tracing } from '../tracing.js'
 import type { TelegramDeps } from './telegram.js'
 
 export interface PlatformsDeps extends TelegramDeps {
   readonly outages: Outages
+  readonly tracing?: Tracing | undefined
   readonly log: Logger
 }
 
@@ -32,7 +34,7 @@ const LOADERS: Readonly<Record<PlatformName, () => Promise<MakeAdapter>>> = {
 
 /** The configured platforms. If a platform's config did not change, it keeps its known limits. */
 export function createPlatforms(deps: PlatformsDeps) {
-  const { outages, log } = deps
+  const { outages, tracing, log } = deps
   let used: ReadonlyMap<PlatformName, { readonly config: string; readonly adapter: Adapter }> = new Map()
   let started: readonly Adapter[] = []
   /** One poller at a time: the next one starts when the last has stopped. */
@@ -53,7 +55,9 @@ export function createPlatforms(deps: PlatformsDeps) {
           makers.map(({ name, bot, make }) => {
             const [known, config] = [used.get(name), JSON.stringify(bot)]
             if (known?.config === config) return [name, known]
-            return [name, { config, adapter: make(deps, bot, outages.of(name)) }]
+            const adapter = make(deps, bot, outages.of(name))
+            const platform = tracing?.ofPlatform(adapter.platform) ?? adapter.platform
+            return [name, { config, adapter: { ...adapter, platform } }]
           }),
         )
         return adapters().map(({ platform }) => platform)

@@ -1,6 +1,7 @@
 /**
  * The order of stopping: later parts still serve earlier ones. So a request for an erasure is answered first, finished
- * or not, and the store is closed last. Streams never end by themselves, so they end before the listeners wait.
+ * or not, and the store is closed last; after that only traces of it all are sent. Streams never end by themselves, so
+ * they end before the listeners wait.
  */
 const STOP_ORDER = [
   'privacySchedule',
@@ -15,6 +16,7 @@ const STOP_ORDER = [
   'backups',
   'recomputing',
   'store',
+  'tracing',
 ] as const
 
 export type Part = (typeof STOP_ORDER)[number]

@@ -12,6 +12,7 @@ import type { Tools } from '../sync/context.js'
 import { createOutages } from '../sync/outages.js'
 import { createOutbound } from '../sync/outbound/outbound.js'
 import { createSync } from '../sync/sync.js'
+import type { Tracing } from '../tracing.js'
 import { createPlatforms } from './platforms.js'
 import type { TelegramDeps } from './telegram.js'
 
@@ -21,14 +22,15 @@ export interface FollowingDeps extends Tools, Pick<TelegramDeps, 'readAccess' | 
   readonly registry: Registry
   /** Whether this is the instance that calls the platforms and sends; if omitted, it is the only one. */
   readonly leads?: () => boolean
+  readonly tracing?: Tracing | undefined
 }
 
 export type Following = Awaited<ReturnType<typeof createFollowing>>
 
 /** Everything outside that follows access: roles, groups, and the outbound webhooks. */
 export async function createFollowing(deps: FollowingDeps) {
-  const { db, writeSync, registry, leads = () => true, clock, random, log } = deps
-  const tools: Tools = { db, writeSync, clock, random, log }
+  const { db, writeSync, registry, leads = () => true, tracing, clock, random, log } = deps
+  const tools: Tools = { db, writeSync, clock, random, log, ...(tracing && { post: tracing.post }) }
   let current = deps.config
   const status = async (environments?: readonly Environment[]): Promise<SyncState> => ({
     ...(await sync.status(environments)),

@@ -12,6 +12,8 @@ import type { Database } from '../store/schema.js'
 export interface WatchStoreDeps {
   /** For reads. */
   readonly db: Kysely<Database>
+  /** The size of the database. */
+  readonly readBytes: () => Promise<number>
   /** Stores the changes that time alone has caused, and returns their number. Queries are exact without it. */
   readonly refreshDue: () => Promise<number>
   readonly saveKeyUses: () => Promise<void>
@@ -27,13 +29,17 @@ export interface WatchStoreDeps {
 
 /** Changes in the store over time, and the metrics and warnings about them. */
 export function watchStore(deps: WatchStoreDeps): Schedule {
-  const { db, refreshDue, saveKeyUses, onChanged, endpointNames, registry, clock, log } = deps
+  const { db, readBytes, refreshDue, saveKeyUses, onChanged, endpointNames, registry, clock, log } = deps
   const gapsNow = () => readGaps(db, clock())
   addStoreMetrics({
     registry,
     endpointNames,
     readGaps: gapsNow,
-    countWaiting: () => countWaiting(db),
+    async countWaiting() {
+      const counted = await countWaiting(db)
+      return counted.map((one) => ({ ...one, oldestAge: Math.max(0, clock() - one.oldestAt) }))
+    },
+    readBytes,
     async readFirstBodyAge() {
       const at = await firstKeptBodyAt(db)
       return at === null ? null : Math.max(0, clock() - at)

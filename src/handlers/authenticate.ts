@@ -7,7 +7,7 @@ import { LatchkeyError } from '../errors.js'
 import type { RequestMetrics } from '../operations/metrics.js'
 import type { ApiKey, ApiScope } from './api-key.js'
 import { pathOf } from './query.js'
-import { markProved } from './server.js'
+import { factsOf, markProved } from './server.js'
 
 const BEARER = /^bearer +(\S+) *$/i
 
@@ -72,6 +72,7 @@ export function createAuthenticate(deps: AuthenticateDeps): Authenticate {
     if (key === null) throw refuse(req, header === null || tokenIn(header) === null ? 'missing' : 'wrong')
     if (key.expiresAt !== null && key.expiresAt <= clock()) throw refuse(req, 'expired')
     markProved(req)
+    factsOf(req).keyName = key.name
     keyUsed(key)
     if (key.rateLimit !== null) limitKey(key.name, key.rateLimit)
     if (!key.scopes.includes(scope)) {
@@ -215,10 +216,11 @@ export function createFailureLog(
     const address = clientAddress(req)
     const count = failures(address)
     const { limited, justLimited, retryAfterSeconds } = count
-    if (!limited) log.warn({ ...fields, address }, message)
+    const { id: requestId } = factsOf(req)
+    if (!limited) log.warn({ requestId, ...fields, address }, message)
     if (justLimited)
       log.warn(
-        { address, retryAfterSeconds },
+        { requestId, address, retryAfterSeconds },
         `${message}: too many from this address, no longer logging them`,
       )
     return count

@@ -10,7 +10,7 @@ import { toJson } from './answers.js'
 import type { ApiKey } from './api-key.js'
 import { type ChangeLogDeps, changeAnswer, readChanges } from './customers.js'
 import { READ, route, type Stream } from './route.js'
-import { leaveBound } from './server.js'
+import { factsOf, leaveBound } from './server.js'
 
 /** Proxies usually cut a connection that is silent for a minute; `src/client` takes 20 seconds without one for a cut. */
 const HEARTBEAT_MS = 15_000
@@ -154,6 +154,7 @@ export function createChangeStream(
         res.writeHead(200, {
           'Content-Type': EVENT_STREAM,
           'Cache-Control': 'no-store',
+          'X-Request-Id': factsOf(res.req).id,
           // Otherwise nginx would hold events back.
           'X-Accel-Buffering': 'no',
           Connection: 'close',

@@ -2,13 +2,19 @@ import { once } from 'node:events'
 import type { RequestListener } from 'node:http'
 import { createServer as createProbe } from 'node:net'
 import type { Duplex } from 'node:stream'
+import type { Logger } from 'pino'
 import { type ApiKey, localKey } from './api-key.js'
-import { createAuthenticate, createClientAddress, createFailureLimit } from './authenticate.js'
+import {
+  type Authenticate,
+  createAuthenticate,
+  createClientAddress,
+  createFailureLimit,
+} from './authenticate.js'
 import { openMetrics } from './health.js'
 import { createListener, mountRoutes } from './mount.js'
 import type { MountDeps } from './route.js'
 import { createApi, type Receive, type RouteDeps } from './routes.js'
-import { createServer, type ListenAt, type RunningServer } from './server.js'
+import { createServer, factsOf, type ListenAt, type RunningServer } from './server.js'
 
 interface Address {
   readonly host: string
@@ -18,9 +24,13 @@ interface Address {
 export interface ListenersDeps extends Omit<RouteDeps & MountDeps, 'authenticate' | 'clientAddress'> {
   readonly addresses: Address & {
     readonly trustProxy: number
+    /** Logs a line for each request. */
+    readonly accessLog?: boolean
     readonly webhooks: Address | null
     readonly metrics: Address | null
   }
+  /** If omitted, requests are not traced. */
+  readonly traced?: (handle: RequestListener) => RequestListener
   /** Opens no address and no socket: only `connect` reaches the API. */
   readonly isPrivate?: boolean
   /** Serves the same API to this machine's own user, without a key; null: no socket. */
@@ -62,9 +72,20 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
   const authenticate = createAuthenticate(own)
   const api = createApi({ ...own, authenticate }, hasDeliveries)
   const key = localKey()
-  const local = createApi({ ...own, authenticate: () => key, apiKeys: () => [key] }, hasDeliveries)
+  const authenticateLocally: Authenticate = (req) => {
+    factsOf(req).keyName = key.name
+    return key
+  }
+  const local = createApi({ ...own, authenticate: authenticateLocally, apiKeys: () => [key] }, hasDeliveries)
   const { connect, stop: stopPrivate } = createServer({ handle: local.all })
-  const { receive } = api
+  // No field can hold what is redacted elsewhere, and looking for it takes 30 µs a line.
+  const lines = addresses.accessLog ? log.child({}, { redact: [], level: 'info' }) : null
+  const watched = (handle: RequestListener): RequestListener => {
+    const traced = deps.traced?.(handle) ?? handle
+    return lines === null ? traced : logged(traced, lines)
+  }
+  const receive: Receive = (req, res, endpoint) =>
+    watched((...request) => api.receive(...request, endpoint))(req, res)
   if (deps.isPrivate) return { url: '', webhooksUrl: '', metricsUrl: '', receive, connect, stop: stopPrivate }
 
   // One line a minute: anybody can open connections.
@@ -76,7 +97,7 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
 
   const running: RunningServer[] = []
   const listen = async (at: ListenAt, handle: RequestListener): Promise<string> => {
-    const server = await createServer({ handle, onDropped }).listen(at)
+    const server = await createServer({ handle: watched(handle), onDropped }).listen(at)
     running.push(server)
     return server.url
   }
@@ -102,5 +123,34 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
   } catch (error) {
     await stop()
     throw error
+  }
+}
+
+/**
+ * Logs each request when it has ended. No part of it is personal data: the route instead of the path, no query and no
+ * address.
+ */
+function logged(handle: RequestListener, lines: Logger): RequestListener {
+  return (req, res) => {
+    const startedAt = performance.now()
+    res.on('close', () => {
+      const { id: requestId, route, keyName, endpoint, bytes, traceId } = factsOf(req)
+      lines.info(
+        {
+          requestId,
+          method: req.method,
+          route,
+          status: res.statusCode,
+          ms: Math.round((performance.now() - startedAt) * 100) / 100,
+          bytes,
+          ...(keyName !== null && { keyName }),
+          ...(endpoint !== null && { endpoint }),
+          ...(traceId !== null && { traceId }),
+          ...(!res.writableFinished && { aborted: true }),
+        },
+        'request',
+      )
+    })
+    handle(req, res)
   }
 }

@@ -14,6 +14,7 @@ import { STYLE_SOURCE } from './openapi/page.js'
 import { BOTH, chooseEnvironment, parseParameters, pathOf, readParameters, requireBoth } from './query.js'
 import { type Content, type MountDeps, methodsOf, type RawHandler, type Route, type Stream } from './route.js'
 import { answerFailure, send, sendJson, sendTagged, tagOf } from './send.js'
+import { factsOf } from './server.js'
 
 /** A path of the table, with all its methods. */
 export interface MountedPath {
@@ -52,6 +53,7 @@ function mountPath<Deps>(path: string, routes: readonly Route<Deps>[], deps: Dep
   return {
     path,
     serve(req, res, given) {
+      factsOf(req).route = path
       const fail = (error: unknown): void => answerFailure(res, error, deps.log)
       try {
         const params = decodeParams(names, given)

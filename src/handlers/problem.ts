@@ -71,6 +71,8 @@ export const problem = z.object({
   status: z.int(),
   detail: z.string(),
   code: z.string(),
+  /** As `X-Request-Id`; the lines of the log about this request have it too. */
+  requestId: z.string(),
   errors: z.array(z.object({ path: z.string(), message: z.string() })).exactOptional(),
 })
 
@@ -86,13 +88,14 @@ interface Answer {
 const BUG = { code: 'internal_error', message: 'The cause is in the log.', retryAfterSeconds: null }
 
 /** The answer to a failure: code and message of an expected one, no more. */
-export function problemOf(error: unknown): Answer {
+export function problemOf(error: unknown, requestId: string): Answer {
   const kind = isLatchkeyError(error) ? ERRORS[error.code] : null
   const expected = isLatchkeyError(error) && kind !== null
   const [status, title] = kind ?? [500, 'Internal error']
   const { code, message: detail, retryAfterSeconds } = expected ? error : BUG
   const hasIssues = expected && (code === 'invalid_request' || code === 'config_invalid')
-  const json: z.input<typeof problem> = { type: `urn:latchkey:problem:${code}`, title, status, detail, code }
+  const type = `urn:latchkey:problem:${code}`
+  const json: z.input<typeof problem> = { type, title, status, detail, code, requestId }
   return {
     status,
     headers: {

@@ -4,6 +4,7 @@ import type { Logger } from 'pino'
 import { isLatchkeyError } from '../errors.js'
 import { isInTinyPieces, NO_ROOM } from './body.js'
 import { problemOf } from './problem.js'
+import { factsOf } from './server.js'
 
 /** How long a refused body is read and dropped, so that the sender receives the answer. */
 const LINGER_MS = 2_000
@@ -36,7 +37,14 @@ export function send(
   const unread = hasUnreadBody(res.req)
   if (unread) res.setHeader('Connection', 'close')
   const length = Buffer.byteLength(content)
-  res.writeHead(status, { ...headers, 'Content-Length': length, 'X-Content-Type-Options': 'nosniff' })
+  const facts = factsOf(res.req)
+  facts.bytes = length
+  res.writeHead(status, {
+    ...headers,
+    'Content-Length': length,
+    'X-Content-Type-Options': 'nosniff',
+    'X-Request-Id': facts.id,
+  })
   if (!unread) {
     res.end(content)
     return
@@ -84,8 +92,9 @@ export function sendTagged(
   type = JSON_TYPE,
 ): void {
   const headers = { ETag: tag, 'Cache-Control': 'private, no-cache' }
-  if (isHeld(res.req.headers['if-none-match'], tag)) res.writeHead(304, headers).end()
-  else send(res, 200, { 'Content-Type': type, ...headers }, content)
+  if (isHeld(res.req.headers['if-none-match'], tag)) {
+    res.writeHead(304, { ...headers, 'X-Request-Id': factsOf(res.req).id }).end()
+  } else send(res, 200, { 'Content-Type': type, ...headers }, content)
 }
 
 /** The ETag of this state. */
@@ -102,8 +111,9 @@ function isHeld(ifNoneMatch: string | undefined, tag: string): boolean {
 
 /** Answers a failed request with problem+json. Details that the caller may not see are logged. */
 export function answerFailure(res: ServerResponse, error: unknown, log: Logger): void {
-  const { status, headers, body, expected } = problemOf(error)
-  const request = { method: res.req.method, url: res.req.url, ...loggedOf(error) }
+  const { id: requestId, route } = factsOf(res.req)
+  const { status, headers, body, expected } = problemOf(error, requestId)
+  const request = { requestId, method: res.req.method, route, ...loggedOf(error) }
   if (!expected) log.error(request, 'a request failed because of a bug')
   else if (status >= 500 && error !== NO_ROOM) log.warn(request, 'could not serve a request')
 

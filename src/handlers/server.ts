@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { chmodSync, existsSync, unlinkSync } from 'node:fs'
 import {
   createServer as createHttpServer,
@@ -73,6 +74,53 @@ export function markProved({ socket }: IncomingMessage): void {
 
 export function isProved({ socket }: IncomingMessage): boolean {
   return proved.has(socket)
+}
+
+/** What is known of a request: for its log lines, and for traces. Nothing in it is personal data. */
+export interface RequestFacts {
+  /** The caller's own, if it is well formed; as `X-Request-Id` in every answer, and in problems. */
+  readonly id: string
+  /** The path in the table of routes; null: none matches. */
+  route: string | null
+  /** Of the API key; null before it is known, and for requests without one. */
+  keyName: string | null
+  /** The endpoint of a delivery. */
+  endpoint: string | null
+  /** Of the body of the answer. */
+  bytes: number
+  /** Its trace; null: it is in none. */
+  traceId: string | null
+}
+
+/** Safe in a header, a log line and a shell; long enough for the ids of known proxies. */
+const USABLE_REQUEST_ID = /^[\w.:=+/-]{1,128}$/
+
+/** A counter after a random text: unique without the cost of random bytes for each request. */
+const ID_PREFIX = `${randomBytes(6).toString('hex')}-`
+let requestCount = 0
+
+/** A property costs a tenth of a WeakMap, whose dead entries the garbage collector has to clear. */
+const FACTS = Symbol('facts')
+
+export function factsOf(req: IncomingMessage & { [FACTS]?: RequestFacts }): RequestFacts {
+  req[FACTS] ??= {
+    id: idOf(req.headers['x-request-id']),
+    route: null,
+    keyName: null,
+    endpoint: null,
+    bytes: 0,
+    traceId: null,
+  }
+  return req[FACTS]
+}
+
+function idOf(given: string | string[] | undefined): string {
+  return typeof given === 'string' && USABLE_REQUEST_ID.test(given) ? given : newRequestId()
+}
+
+function newRequestId(): string {
+  requestCount += 1
+  return ID_PREFIX + requestCount.toString(36)
 }
 
 /** The connections that count towards the bound of their listener. */
@@ -207,14 +255,20 @@ function createAnswerMalformed(underWay: ReadonlySet<ServerResponse>) {
     const own = answers.find(({ req }) => !req.complete)
     const before = answers.filter((one) => one !== own)
     await Promise.all(before.map((one) => new Promise((resolve) => one.once('close', resolve))))
-    if (socket.writable && !own?.headersSent) socket.write(answerTo(error))
+    if (socket.writable && !own?.headersSent)
+      socket.write(answerTo(error, own === undefined ? newRequestId() : factsOf(own.req).id))
     socket.end(() => socket.destroy())
   }
 }
 
-function answerTo(error: NodeJS.ErrnoException): string {
-  const { status, headers, body } = problemOf(failureOf(error))
-  const head = Object.entries({ ...headers, 'Content-Length': Buffer.byteLength(body), Connection: 'close' })
+function answerTo(error: NodeJS.ErrnoException, requestId: string): string {
+  const { status, headers, body } = problemOf(failureOf(error), requestId)
+  const head = Object.entries({
+    ...headers,
+    'X-Request-Id': requestId,
+    'Content-Length': Buffer.byteLength(body),
+    Connection: 'close',
+  })
   const lines = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     ...head.map(([name, value]) => `${name}: ${value}`),

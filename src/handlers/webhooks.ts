@@ -11,7 +11,7 @@ import { MAX_BODY_BYTES, readBody, requireReadable } from './body.js'
 import { methodNotAllowed } from './mount.js'
 import { type RawHandler, type Route, route } from './route.js'
 import { sendJson } from './send.js'
-import { markProved } from './server.js'
+import { factsOf, markProved } from './server.js'
 
 export interface WebhookDeps {
   /** Called for each delivery, since a reload may change the endpoints. */
@@ -76,6 +76,7 @@ function receiveWebhook(deps: WebhookDeps): RawHandler<'endpoint'> {
     if (endpoint === undefined) {
       return refuseUnread(req, null, new LatchkeyError('endpoint_not_found', 'No such endpoint.'))
     }
+    factsOf(req).endpoint = endpoint.name
     if (req.method !== 'POST') throw methodNotAllowed(res, 'POST')
     const headers = req.headersDistinct
     const body = await readClaimed(req, endpoint).catch((error: unknown) =>
@@ -96,6 +97,9 @@ function receiveWebhook(deps: WebhookDeps): RawHandler<'endpoint'> {
         signature: check.signature,
       },
       receivedAt: now,
+    }).catch((error: unknown) => {
+      metrics.notStored(endpoint.name)
+      throw error
     })
     metrics.delivered(endpoint.name, receipt.disposition)
     sendJson(res, 200, { received: true, id: receipt.id, disposition: receipt.disposition })

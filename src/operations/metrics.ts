@@ -3,6 +3,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { ErrorCode } from '../errors.js'
 import type { Disposition } from '../ingest/delivery.js'
+import type { Endpoint } from '../provider/endpoint.js'
 import type { Environment } from '../provider/event.js'
 import type { Outage } from '../sync/outages.js'
 import type { WebhookStatus } from '../sync/outbound/outbound.js'
@@ -17,6 +18,10 @@ const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.
 /** Help and labels. Every label has few values: endpoints are configured ones, never names taken from a path. */
 const METRICS = {
   latchkey_deliveries_total: ['Authentic deliveries, by result.', 'endpoint', 'disposition'],
+  latchkey_deliveries_not_stored_total: [
+    'Authentic deliveries that could not be stored: their senders got an error.',
+    'endpoint',
+  ],
   latchkey_signatures_rejected_total: [
     'Deliveries that were not authentic, by the check that failed.',
     'endpoint',
@@ -50,8 +55,26 @@ const METRICS = {
     'endpoint',
   ],
   latchkey_events_waiting: ['Stored events without effect so far.', 'environment', 'disposition'],
+  latchkey_oldest_waiting_event_age_seconds: [
+    'How long ago the first stored of the events without effect arrived.',
+    'environment',
+    'disposition',
+  ],
   latchkey_oldest_body_age_seconds: ['Age of the first stored event whose exact bytes are kept.'],
   latchkey_last_backup_timestamp_seconds: ['When the newest scheduled backup was begun, since 1970.'],
+  latchkey_backup_failures_total: ['Scheduled backups that failed.'],
+  latchkey_database_size_bytes: ['The size of the database.'],
+  latchkey_info: ['Always 1: the version is the label.', 'version'],
+  latchkey_ready: ['1: deliveries can be stored; 0: they are refused.'],
+  latchkey_config_outdated: ['1: the config file is not what runs: it is invalid, or needs a restart.'],
+  latchkey_api_key_expiry_timestamp_seconds: [
+    'When the key of this name expires, since 1970. Keys that never expire are left out.',
+    'name',
+  ],
+  latchkey_signing_secret_expiry_timestamp_seconds: [
+    'When the last secret of this endpoint expires, since 1970. Left out if one never does.',
+    'endpoint',
+  ],
   latchkey_sync_memberships: [
     'Accounts that should or should not have a role or group, by progress.',
     'environment',
@@ -113,6 +136,7 @@ export function createMetrics(bytesBeingRead: () => number) {
   return {
     registry,
     delivered: counterOf<[endpoint: string, Disposition]>(registry, 'latchkey_deliveries_total'),
+    notStored: counterOf<[endpoint: string]>(registry, 'latchkey_deliveries_not_stored_total'),
     rejected: counterOf<[endpoint: string, ErrorCode]>(registry, 'latchkey_signatures_rejected_total'),
     refused: counterOf<[ErrorCode]>(registry, 'latchkey_deliveries_refused_total'),
     keyRefused: counterOf<['missing' | 'wrong' | 'expired']>(registry, 'latchkey_api_keys_refused_total'),
@@ -191,15 +215,18 @@ export interface StoreMetricsDeps {
       readonly environment: Environment
       readonly disposition: 'held' | 'quarantined'
       readonly count: number
+      /** Milliseconds. */
+      readonly oldestAge: number
     }[]
   >
   /** Milliseconds; null: none is kept. */
   readonly readFirstBodyAge: () => Promise<number | null>
+  readonly readBytes: () => Promise<number>
 }
 
 /** Adds the metrics of the store. */
 export function addStoreMetrics(deps: StoreMetricsDeps): void {
-  const { registry, endpointNames, readGaps, countWaiting, readFirstBodyAge } = deps
+  const { registry, endpointNames, readGaps, countWaiting, readFirstBodyAge, readBytes } = deps
   const gaugeOfGaps = gaugesFilledBy(registry, readGaps)
   const addGapGauge = (name: MetricName, msOf: (gap: DeliveryGap) => number | null) =>
     gaugeOfGaps(name, (gaps) =>
@@ -212,24 +239,70 @@ export function addStoreMetrics(deps: StoreMetricsDeps): void {
   addGapGauge('latchkey_last_delivery_timestamp_seconds', ({ lastAt }) => lastAt)
   addGapGauge('latchkey_delivery_gap_seconds', ({ current }) => current)
   addGapGauge('latchkey_delivery_usual_interval_seconds', ({ usualInterval }) => usualInterval)
-  gaugesFilledBy(registry, countWaiting)('latchkey_events_waiting', (counted) => [
+  const gaugeOfWaiting = gaugesFilledBy(registry, countWaiting)
+  gaugeOfWaiting('latchkey_events_waiting', (counted) => [
     // Includes zeros: an alarm on a missing series never ends.
     ...['live', 'sandbox'].flatMap((environment) =>
       ['held', 'quarantined'].map((disposition) => [0, { environment, disposition }] as const),
     ),
     ...counted.map(({ count, environment, disposition }) => [count, { environment, disposition }] as const),
   ])
+  gaugeOfWaiting('latchkey_oldest_waiting_event_age_seconds', (counted) =>
+    counted.map(({ oldestAge, environment, disposition }) => [
+      oldestAge / 1000,
+      { environment, disposition },
+    ]),
+  )
+  gaugesFilledBy(registry, readBytes)('latchkey_database_size_bytes', (bytes) => [[bytes]])
   gaugesFilledBy(registry, readFirstBodyAge)('latchkey_oldest_body_age_seconds', (age) =>
     age === null ? [] : [[age / 1000]],
   )
 }
 
-/** When the newest scheduled backup was begun. The series begins with the first one: before that it would show 1970. */
-export function createBackupGauge(registry: Registry): (at: number) => void {
+export interface DaemonState {
+  readonly version: string
+  /** Whether deliveries can be stored. */
+  readonly isReady: boolean
+  /** Whether the config file is not what runs. */
+  readonly isConfigOutdated: boolean
+  readonly apiKeys: readonly { readonly name: string; readonly expiresAt: number | null }[]
+  readonly endpoints: readonly Endpoint[]
+}
+
+/** Adds the metrics of the daemon itself. */
+export function addDaemonMetrics(registry: Registry, read: () => Promise<DaemonState>): void {
+  const gauge = gaugesFilledBy(registry, read)
+  gauge('latchkey_info', ({ version }) => [[1, { version }]])
+  gauge('latchkey_ready', ({ isReady }) => [[Number(isReady)]])
+  gauge('latchkey_config_outdated', ({ isConfigOutdated }) => [[Number(isConfigOutdated)]])
+  // A key that was rotated has two ends: what counts is when its users are left without one.
+  gauge('latchkey_api_key_expiry_timestamp_seconds', ({ apiKeys }) =>
+    [...Map.groupBy(apiKeys, ({ name }) => name)].flatMap(([name, keys]) =>
+      lastOf(keys.map(({ expiresAt }) => expiresAt)).map((at) => [at / 1000, { name }] as const),
+    ),
+  )
+  gauge('latchkey_signing_secret_expiry_timestamp_seconds', ({ endpoints }) =>
+    endpoints.flatMap(({ name, secrets }) =>
+      lastOf(secrets.map(({ notAfter }) => notAfter)).map((at) => [at / 1000, { endpoint: name }] as const),
+    ),
+  )
+}
+
+/** The latest of these instants; none if one of them is never. */
+function lastOf(instants: readonly (number | null)[]): readonly number[] {
+  const known = instants.flatMap((at) => at ?? [])
+  return known.length === instants.length ? [Math.max(...known)] : []
+}
+
+export function createBackupMetrics(registry: Registry) {
   let gauge: Gauge | null = null
-  return (at) => {
-    gauge ??= new Gauge(declared(registry, 'latchkey_last_backup_timestamp_seconds'))
-    gauge.set(at / 1000)
+  return {
+    /** When the newest was begun. The series begins with the first one: before that it would show 1970. */
+    made(at: number): void {
+      gauge ??= new Gauge(declared(registry, 'latchkey_last_backup_timestamp_seconds'))
+      gauge.set(at / 1000)
+    },
+    failed: counterOf<[]>(registry, 'latchkey_backup_failures_total'),
   }
 }
 

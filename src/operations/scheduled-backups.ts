@@ -6,7 +6,7 @@ import { threadFile } from '../package-file.js'
 import type { Backup } from '../store/sqlite/copy.js'
 import { emptyPartOf, removePartOf } from '../store/sqlite/file.js'
 import { backupFileAt, newestBackupAt, pruneBackups } from './backup-folder.js'
-import { createBackupGauge } from './metrics.js'
+import { createBackupMetrics } from './metrics.js'
 import { every, MINUTE_MS, type Schedule } from './schedule.js'
 
 /** The wait after a failure: short, but not so short that a full disk or a large database keeps the machine busy. */
@@ -46,7 +46,7 @@ export interface ScheduledBackupsDeps {
  */
 export function startScheduledBackups(deps: ScheduledBackupsDeps): Schedule {
   const { folder, everyMs, keep, startBackup, registry, clock, log } = deps
-  const report = createBackupGauge(registry)
+  const metrics = createBackupMetrics(registry)
   let failedAt: number | null = null
 
   async function makeWhereDue(stopping: AbortSignal): Promise<void> {
@@ -54,7 +54,7 @@ export function startScheduledBackups(deps: ScheduledBackupsDeps): Schedule {
     if (failedAt !== null && now - failedAt < RETRY_AFTER_MS) return
     try {
       const newest = newestBackupAt(folder, now)
-      if (newest !== null) report(newest)
+      if (newest !== null) metrics.made(newest)
       if (newest !== null && now - newest < everyMs) return
       const underWay = startBackup(backupFileAt(folder, now))
       stopping.addEventListener('abort', underWay.stop)
@@ -62,11 +62,13 @@ export function startScheduledBackups(deps: ScheduledBackupsDeps): Schedule {
         stopping.removeEventListener('abort', underWay.stop),
       )
       failedAt = null
-      report(now)
+      metrics.made(now)
       log.info({ file, bytes, removed: pruneBackups(folder, keep, now) }, 'made a backup')
     } catch (error) {
       failedAt = now
-      if (!stopping.aborted) throw error
+      if (stopping.aborted) return
+      metrics.failed()
+      throw error
     }
   }
 

@@ -267,11 +267,13 @@ export interface WaitingReason {
 /** As literals: otherwise SQLite would not use the index of waiting events. */
 const IS_WAITING = sql`disposition in ('held', 'quarantined')`
 
-/** Reads only an index of these events. */
+/** Reads an index of these events, and the first stored ones. */
 export async function countWaiting(db: Db) {
-  const { rows } = await sql<Omit<WaitingReason, 'reason' | 'oldestAt'>>`
-    select environment, disposition, count(*) as count from events
-    where ${IS_WAITING} group by environment, disposition order by environment, disposition`.execute(db)
+  const { rows } = await sql<Omit<WaitingReason, 'reason'>>`
+    select waiting.*, events.received_at as "oldestAt" from (
+      select environment, disposition, count(*) as count, min(seq) as first from events
+      where ${IS_WAITING} group by environment, disposition) as waiting
+    join events on events.seq = waiting.first`.execute(db)
   return rows
 }
 

@@ -17,7 +17,14 @@ export interface Tools {
   /** From 0 up to 1. */
   readonly random: () => number
   readonly log: Logger
+  /** How messages are posted; if omitted, by `fetch`. */
+  readonly post?: Post
 }
+
+export type Post = (
+  address: URL,
+  options: RequestInit & { readonly headers: Readonly<Record<string, string>> },
+) => Promise<Response>
 
 export interface SyncTools extends Tools {
   /** Called each time, since a reload may change it. */

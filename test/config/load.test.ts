@@ -12,7 +12,14 @@ describe('a config file', () => {
     const path = writeConfig({ endpoints: { v3: endpoint('live', 'whsec_a') } }, folder)
     expect(loadConfig({ path, env: {} }).config).toEqual({
       path,
-      server: { host: '127.0.0.1', port: 4680, trustProxy: 0, webhooks: null, metrics: null },
+      server: {
+        host: '127.0.0.1',
+        port: 4680,
+        trustProxy: 0,
+        accessLog: false,
+        webhooks: null,
+        metrics: null,
+      },
       database: { url: 'sqlite:./data/latchkey.db', file: join(folder, 'data', 'latchkey.db') },
       backup: null,
       retention: null,

@@ -4,6 +4,7 @@ import { NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
 
 const HOUR = 3_600_000
 const WAITING = 'latchkey_events_waiting{environment="live",disposition="quarantined"}'
+const OLDEST = 'latchkey_oldest_waiting_event_age_seconds{environment="live",disposition="quarantined"}'
 const NO_DELIVERY = 'no delivery for an unusually long time: check the sender, and the proxies on the way'
 
 /** Delivers an event as if it were so late. */
@@ -26,11 +27,13 @@ it('tells in metrics when the last delivery came, how long ago, and how often th
   expect(await metric(daemon, 'latchkey_delivery_gap_seconds{endpoint="sandbox"}')).toBeNull()
 })
 
-it('counts in metrics what waits', async () => {
+it('counts in metrics what waits, and says since when the oldest does', async () => {
   const daemon = await runDaemon()
-  expect(await metric(daemon, WAITING)).toBe(0)
+  expect([await metric(daemon, WAITING), await metric(daemon, OLDEST)]).toEqual([0, null])
   await send(daemon, 'not JSON')
-  expect(await metric(daemon, WAITING)).toBe(1)
+  daemon.setNow(NOW + HOUR)
+  await send(daemon, 'no JSON either', { timestamp: String(Math.floor((NOW + HOUR) / 1000)) })
+  expect([await metric(daemon, WAITING), await metric(daemon, OLDEST)]).toEqual([2, 3_600])
 })
 
 it('warns in the log once an endpoint that is used to deliveries has fallen silent', async () => {

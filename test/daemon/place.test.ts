@@ -1,7 +1,7 @@
 import { linkSync, mkdirSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { entitlement } from './observed.js'
+import { entitlement, metric } from './observed.js'
 import { writeBeside } from './other-writer.js'
 import { ask, LIVE_SECRET, type RunningDaemon, runDaemon, send } from './running-daemon.js'
 import { storedEvents } from './stored.js'
@@ -25,6 +25,8 @@ describe('a database that is no longer where it was', () => {
   ])('takes no delivery once %s, and ends', async (_name, harm) => {
     const daemon = await runDaemon()
     expect((await send(daemon, GRANT)).status).toBe(200)
+    expect(await metric(daemon, 'latchkey_ready')).toBe(1)
+    expect(await metric(daemon, 'latchkey_database_size_bytes')).toBeGreaterThan(4_096)
     harm(daemon)
     const refused = await send(daemon, wireEvent('payment.refunded'))
     expect(refused.status).toBe(503)
@@ -32,6 +34,8 @@ describe('a database that is no longer where it was', () => {
     expect(await refused.json()).toMatchObject({ status: 503, code: 'not_stored' })
     expect(await daemon.failure).toMatchObject({ code: 'store_replaced' })
     expect((await ask(daemon, '/healthz')).status).toBe(503)
+    expect(await metric(daemon, 'latchkey_ready')).toBe(0)
+    expect(await metric(daemon, 'latchkey_deliveries_not_stored_total{endpoint="live"}')).toBe(1)
   })
 
   it('is one database under every link that leads to it', async () => {

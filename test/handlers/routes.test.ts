@@ -154,6 +154,7 @@ describe('a parameter that a route does not take', () => {
         status: 400,
         code: 'invalid_request',
         detail: `The parameter "zzzzzz" ${message}.`,
+        requestId: answer.headers.get('x-request-id'),
         errors: [{ path: 'zzzzzz', message }],
       },
     ])
@@ -261,6 +262,7 @@ describe('a method that a route does not take', () => {
       status: 405,
       detail: `This route takes ${allowed.replaceAll(', ', ' and ')} only.`,
       code: 'method_not_allowed',
+      requestId: answer.headers.get('x-request-id'),
     })
   })
 })

@@ -254,3 +254,71 @@ describe('a stop', () => {
     await stop()
   })
 })
+
+describe('a request id', () => {
+  const idIn = (answer: string) => /\r\nX-Request-Id: (\S+)\r\n/i.exec(answer)?.[1]
+
+  it.each(['a', 'Root=1-67891233-abcdef012345678912345678', 'f'.repeat(128)])(
+    'of the caller, %s, is kept',
+    async (id) => {
+      const { url } = await openFront()
+      const answer = await fetch(`${url}/nowhere`, { headers: { 'x-request-id': id } })
+      expect([answer.headers.get('x-request-id'), await answer.json()]).toMatchObject([id, { requestId: id }])
+    },
+  )
+
+  it.each(['', 'f'.repeat(129), 'a b', 'a"b', 'customer@example.com', 'a, b'])(
+    'of the caller, %j, is replaced by one that no other request has',
+    async (id) => {
+      const { url } = await openFront()
+      const ask = async () =>
+        (await fetch(`${url}/healthz`, { headers: { 'x-request-id': id } })).headers.get('x-request-id')
+      const [first, second] = [await ask(), await ask()]
+      expect([first, second]).toEqual([expect.stringMatching(/^[0-9a-f]{12}-\w+$/), expect.any(String)])
+      expect(second).not.toBe(first)
+    },
+  )
+
+  it('is in what is answered before there is a request, and in the log of a refusal', async () => {
+    const { url, logged } = await openFront()
+    const malformed = await exchange(url, 'no HTTP\r\n\r\n')
+    expect(malformed).toContain(`"requestId":"${idIn(malformed)}"`)
+    const headers = { ...signed('{}', { secret: 'whsec_wrong' }), 'x-request-id': 'r-1' }
+    await fetch(`${url}/webhooks/v3`, { method: 'POST', headers, body: '{}' })
+    expect(logged).toMatchObject([{ requestId: 'r-1', code: 'signature_invalid' }])
+  })
+})
+
+describe('the access log', () => {
+  it('has a line for each request, which says nothing of a person', async () => {
+    const addresses = { ...FREE_PORT, trustProxy: 0, accessLog: true, webhooks: null, metrics: null }
+    const { url, logged } = await openFront({ addresses })
+    const id = (name: string) => ({ 'x-request-id': name })
+    await fetch(`${url}/entitlements/cus_gold?environment=live`, {
+      headers: { ...bearer('app'), ...id('1') },
+    })
+    await fetch(`${url}/webhooks/v3`, {
+      method: 'POST',
+      headers: { ...signed('{}'), ...id('2') },
+      body: '{}',
+    })
+    await fetch(`${url}/customers/cus_gold/?email=a%40b.example`, { headers: id('3') })
+    await eventually(() => expect(logged).toHaveLength(3))
+    const line = { msg: 'request', ms: expect.any(Number), bytes: expect.any(Number) }
+    const route = '/entitlements/:customerId'
+    expect(logged.map(({ time, level, pid, hostname, ...fields }) => fields)).toEqual([
+      { ...line, requestId: '1', method: 'GET', route, status: 200, keyName: 'app' },
+      { ...line, requestId: '2', method: 'POST', route: '/webhooks/:endpoint', status: 200, endpoint: 'v3' },
+      { ...line, requestId: '3', method: 'GET', route: null, status: 404 },
+    ])
+  })
+
+  it('marks a request whose caller left', async () => {
+    const addresses = { ...FREE_PORT, trustProxy: 0, accessLog: true, webhooks: null, metrics: null }
+    const { url, logged } = await openFront({ addresses, ingest: () => new Promise(() => {}) })
+    const connection = await openConnection(url)
+    connection.send(DELIVERY)
+    connection.destroy()
+    await eventually(() => expect(logged).toMatchObject([{ route: '/webhooks/:endpoint', aborted: true }]))
+  })
+})

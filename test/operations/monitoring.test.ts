@@ -2,9 +2,10 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import {
+  addDaemonMetrics,
   addStoreMetrics,
   addSyncMetrics,
-  createBackupGauge,
+  createBackupMetrics,
   createMetrics,
 } from '../../src/operations/metrics.js'
 import { ROOT } from '../world.js'
@@ -20,9 +21,11 @@ function labelsBySeries(): ReadonlyMap<string, readonly string[]> {
     readGaps: never,
     countWaiting: never,
     readFirstBodyAge: never,
+    readBytes: never,
   })
   addSyncMetrics(registry, never)
-  createBackupGauge(registry)(0)
+  createBackupMetrics(registry).made(0)
+  addDaemonMetrics(registry, never)
   // The library's type leaves out what each of its metrics has.
   const metrics = registry.getMetricsAsArray() as unknown as readonly {
     readonly name: string

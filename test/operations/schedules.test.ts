@@ -128,6 +128,7 @@ describe('scheduled backups', () => {
     expect(failed.lines).toMatchObject([{ level: 'error', msg: expect.stringContaining('failed'), err }])
     expect(failed.names()).toEqual(next.names())
     expect(await failed.metrics()).toContain(lastAt(NOON + HOUR_MS))
+    expect(await failed.metrics()).toContain('latchkey_backup_failures_total 1\n')
   })
 
   it('make one where the newest is from the future, since the clock was set back, and no other before its time', async () => {

@@ -1,7 +1,7 @@
 import { Counter, Registry } from 'prom-client'
 import { expect, it } from 'vitest'
 import type { DeliveryGap } from '../../src/operations/delivery-gaps.js'
-import { addStoreMetrics, type StoreMetricsDeps } from '../../src/operations/metrics.js'
+import { addDaemonMetrics, addStoreMetrics, type StoreMetricsDeps } from '../../src/operations/metrics.js'
 
 const GAP = {
   lastAt: Date.parse('2026-03-02T12:00:00Z'),
@@ -18,8 +18,9 @@ async function scrape(overrides: Partial<StoreMetricsDeps> = {}): Promise<readon
     registry,
     endpointNames: () => ['live'],
     readGaps: async () => new Map([['live', GAP]]),
-    countWaiting: async () => [{ environment: 'live', disposition: 'held', count: 3 }],
+    countWaiting: async () => [{ environment: 'live', disposition: 'held', count: 3, oldestAge: 60_000 }],
     readFirstBodyAge: async () => 86_400_000,
+    readBytes: async () => 4096,
     ...overrides,
   })
   return (await registry.metrics()).split('\n').filter((line) => line !== '' && !line.startsWith('#'))
@@ -49,6 +50,42 @@ it('still tells all else while the store cannot be read', async () => {
   const unreadable = async () => {
     throw new Error('disk I/O error')
   }
-  const all = { readGaps: unreadable, countWaiting: unreadable, readFirstBodyAge: unreadable }
+  const all = {
+    readGaps: unreadable,
+    countWaiting: unreadable,
+    readFirstBodyAge: unreadable,
+    readBytes: unreadable,
+  }
   expect(await scrape(all)).toEqual(['other_total 1'])
+})
+
+it('says when a name is left without a key, and an endpoint without a secret', async () => {
+  const registry = new Registry()
+  const [soon, later] = [Date.parse('2026-04-01T00:00:00Z'), Date.parse('2026-05-01T00:00:00Z')]
+  const endpoint = (name: string, ...ends: readonly (number | null)[]) => ({
+    name,
+    environment: 'live' as const,
+    toleranceSeconds: 300,
+    secrets: ends.map((notAfter) => ({ secret: 'whsec_never_shown', notAfter })),
+  })
+  addDaemonMetrics(registry, async () => ({
+    version: '1.2.3',
+    isReady: false,
+    isConfigOutdated: true,
+    apiKeys: [
+      { name: 'app', expiresAt: later },
+      { name: 'app', expiresAt: soon },
+      { name: 'rotated', expiresAt: null },
+      { name: 'rotated', expiresAt: soon },
+    ],
+    endpoints: [endpoint('v3', soon, later), endpoint('legacy', soon, null)],
+  }))
+  const lines = (await registry.metrics()).split('\n').filter((line) => line !== '' && !line.startsWith('#'))
+  expect(lines).toEqual([
+    'latchkey_info{version="1.2.3"} 1',
+    'latchkey_ready 0',
+    'latchkey_config_outdated 1',
+    `latchkey_api_key_expiry_timestamp_seconds{name="app"} ${later / 1000}`,
+    `latchkey_signing_secret_expiry_timestamp_seconds{endpoint="v3"} ${later / 1000}`,
+  ])
 })

@@ -12,7 +12,7 @@ export const PRODUCT = 'pro_1'
  * A folder whose product gives a role in a local Discord, whose secrets are in the environment alone, and whose
  * removals are never held back.
  */
-export function followedFolder(discord: LocalDiscord, receiver: Receiver): string {
+export function followedFolder(discord: LocalDiscord, receiver: Pick<Receiver, 'url'>): string {
   return configuredFolder({
     ...MAY_ALL,
     endpoints: { live: { environment: 'live', secrets: [`\${env:ENDPOINT_SECRET}`] } },
@@ -28,7 +28,8 @@ export function followedFolder(discord: LocalDiscord, receiver: Receiver): strin
 
 const ENV = { ENDPOINT_SECRET: SECRET, DISCORD_BOT_TOKEN: BOT_TOKEN, WEBHOOK_SECRET, DEBUG: '*' }
 
-export const serveFollowed = (folder: string): Promise<ServedDaemon> => serve(folder, ENV)
+export const serveFollowed = (folder: string, env: Record<string, string> = {}): Promise<ServedDaemon> =>
+  serve(folder, { ...ENV, ...env })
 
 /** Every file of the folder that holds any of the texts. */
 export function filesWith(folder: string, texts: readonly string[]): readonly string[] {

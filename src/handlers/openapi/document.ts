@@ -99,6 +99,8 @@ const HEADERS: Readonly<Record<string, string>> = {
   Location: 'Where to ask for the progress.',
   'Retry-After': 'Seconds to wait before another attempt.',
   'WWW-Authenticate': '`Bearer`, or `Signature` for a delivery.',
+  'X-Request-Id':
+    'Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too.',
 }
 
 /** Failures of the server ahead of the route, and bugs. */
@@ -235,7 +237,7 @@ function answersOf(route: Route<never>, made: Made): Readonly<Record<string, Res
 function responseOf(status: number, headers: readonly string[], content?: Content): Response {
   return {
     description: STATUS_CODES[status] ?? '',
-    ...(headers.length > 0 && { headers: headersOf(headers) }),
+    headers: headersOf([...headers, 'X-Request-Id']),
     ...(content !== undefined && { content }),
   }
 }
@@ -273,7 +275,7 @@ function failureOf(status: number, codes: readonly Code[], made: Made) {
     status === 401 ? ['WWW-Authenticate'] : status === 429 || status === 503 ? ['Retry-After'] : []
   made.responses[name] = {
     description: titles.join(' '),
-    ...(headers.length > 0 && { headers: headersOf(headers) }),
+    headers: headersOf([...headers, 'X-Request-Id']),
     content: {
       'application/problem+json': {
         schema: {

@@ -6,6 +6,7 @@ import type { AccessSnapshot } from '../../entitlements/model.js'
 import type { Environment } from '../../provider/event.js'
 import { type Change, formatCursor } from '../../store/changes.js'
 import { type Message, type MessageOutcome, messageIdOf } from '../../store/messages.js'
+import type { Post } from '../context.js'
 import { type BackOff, backOffMs } from '../limits.js'
 
 /** A receiver of access changes. Secret: everything in the URL except its origin may be confidential. */
@@ -113,6 +114,7 @@ export async function postMessage(
   { id, body }: Sent,
   now: number,
   signal: AbortSignal,
+  post: Post = fetch,
 ): Promise<Answer> {
   const { address, authorization } = withoutCredentials(url)
   const headers = {
@@ -131,7 +133,7 @@ export async function postMessage(
   try {
     signal.throwIfAborted()
     const options = { method: 'POST', redirect: 'manual', signal: attempt.signal, headers, body } as const
-    const response = await fetch(address, options)
+    const response = await post(address, options)
     // The body does not matter: the status has decided.
     await response.body?.cancel().catch(() => {})
     const { status } = response

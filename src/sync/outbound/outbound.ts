@@ -182,7 +182,7 @@ export async function createOutbound(deps: OutboundDeps) {
     const { cursor, environment, customerId, productId } = message.change
     const sent = sentOf(message, featuresOf(productId))
     const at = clock()
-    const answer = await postMessage(to, sent, at, stopping.signal).catch((error: unknown) => {
+    const answer = await postMessage(to, sent, at, stopping.signal, deps.post).catch((error: unknown) => {
       // Aborted: the result is unknown, and the message stays due.
       if (stopping.signal.aborted) return null
       throw error
@@ -267,7 +267,7 @@ export async function createOutbound(deps: OutboundDeps) {
       if (to === undefined) return null
       const at = clock()
       const sent = testOf(type, environment ?? to.environments[0] ?? 'live', at)
-      const answer = await postMessage(to, sent, at, stopping.signal)
+      const answer = await postMessage(to, sent, at, stopping.signal, deps.post)
       return { id: sent.id, delivered: isDelivered(answer), ...shownOf(answer), ms: clock() - at }
     },
     /** Starts nothing more, and waits a few seconds for attempts in flight. */
