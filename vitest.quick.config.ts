@@ -10,6 +10,7 @@ export default mergeConfig(config, {
       'test/process/**',
       'test/faults/**',
       'test/hazards/**',
+      'test/client/**',
       'test/daemon/**',
       'test/recompute/**',
       'test/sync/telegram/**',

@@ -7,8 +7,10 @@ import { freePort } from './setup/free-port.js'
 import { customerStory, deliver, sentEvent } from './stories.js'
 import {
   API_KEY,
+  act,
   CONFIG,
   configuredFolder,
+  MAY_ALL,
   ROOT,
   type RunningProgram,
   runProgram,
@@ -64,11 +66,12 @@ it('the receiver of the outbound webhook takes each message in once, and only si
   const env = { LATCHKEY_WEBHOOK_SECRET: secret }
   const receiver = await startExample('webhook-receiver', folder, env, /listening/)
   const sync = { webhook: { url: receiver.url.replace('127.0.0.1', 'localhost'), secret } }
-  const daemon = await serveHere(configuredFolder({ ...SELLS_REPORTS, sync }))
+  const daemon = await serveHere(configuredFolder({ ...SELLS_REPORTS, ...MAY_ALL, sync }))
   await deliver(daemon.url, [paid])
   await receiver.until(new RegExp(`^${customerId} pro_1 true$`, 'm'))
 
-  const ended = JSON.stringify({ data: { customerId, productId: 'pro_1', after: { active: false } } })
+  const data = { environment: 'live', customerId, productId: 'pro_1', after: { active: false } }
+  const ended = JSON.stringify({ data })
   const send = async (id: string, signer = new Webhook(secret)) => {
     const at = new Date()
     const headers = {
@@ -81,6 +84,8 @@ it('the receiver of the outbound webhook takes each message in once, and only si
   }
   expect(await send('msg_2', new Webhook(Buffer.from('of somebody else').toString('base64')))).toBe(401)
   expect([await send('msg_1'), await send('msg_1')]).toEqual([204, 204])
+  const tested = await act(daemon, 'POST', '/sync/webhooks/default/test')
+  expect(tested).toMatchObject({ status: 204 })
   expect(receiver.stdout().match(/^cus_.*$/gm)).toEqual([
     `${customerId} pro_1 true`,
     `${customerId} pro_1 false`,

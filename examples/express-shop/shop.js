@@ -3,30 +3,33 @@
 // and start it with the key in LATCHKEY_API_KEY.
 import express from 'express'
 import { createReceiver, startDaemon } from 'latchkey'
+import { createClient } from 'latchkey/client'
+import { requireFeature } from 'latchkey/express'
 
 const latchkey = await startDaemon({ config: 'config.json' })
+const client = createClient({
+  url: latchkey.url,
+  apiKey: process.env.LATCHKEY_API_KEY,
+  onUnavailable: 'deny',
+})
 const app = express()
 
 // Before any body parser: the signature covers the exact bytes.
 app.use('/webhooks', createReceiver(latchkey))
 
-/** Lets those pass who may use the feature. A daemon that cannot say so ends in a 503: that is not "not paid". */
-function requireFeature(feature) {
-  return async (req, res, next) => {
-    // A real shop takes the customer from its session: here anybody may claim to be anybody.
-    const customerId = encodeURIComponent(req.query.customer ?? '')
-    const answer = await fetch(`${latchkey.url}/entitlements/${customerId}/features/${feature}`, {
-      headers: { Authorization: `Bearer ${process.env.LATCHKEY_API_KEY}` },
-      signal: AbortSignal.timeout(2_000),
-    }).catch(() => null)
-    if (!answer?.ok) return res.status(503).send('Please try again in a moment.\n')
-    const { active } = await answer.json()
-    return active ? next() : res.status(402).send('Reports are part of Gold: buy it at /buy.\n')
-  }
-}
+const paid = requireFeature('reports', {
+  client,
+  // A real shop takes the customer from its session: here anybody may claim to be anybody.
+  customerId: (req) => req.query.customer,
+  onDenied: ({ status }, _req, res) =>
+    res.status(status).send(status === 402 ? 'Reports are part of Gold: buy it at /buy.\n' : 'Not now.\n'),
+})
 
-app.get('/reports', requireFeature('reports'), (_req, res) => res.send('The report of the month.\n'))
+app.get('/reports', paid, (_req, res) => res.send('The report of the month.\n'))
 app.get('/buy', (_req, res) => res.send('Here is the checkout of the payments service.\n'))
 
 const server = app.listen(process.env.PORT ?? 3000, () => console.log('the shop is open'))
-process.once('SIGTERM', () => server.close(() => latchkey.close()))
+process.once('SIGTERM', () => {
+  client.close()
+  server.close(() => latchkey.close())
+})

@@ -1,6 +1,6 @@
-// Receives the outbound webhook of Latchkey, and keeps who may use what in a table of its own. A message may come twice:
+// Receives an outbound webhook of Latchkey, and keeps who may use what in a table of its own. A message may come twice:
 // its id and its effect are stored in one transaction, so that it takes effect once.
-// Start it with the secret of sync.webhook in LATCHKEY_WEBHOOK_SECRET.
+// Start it with the secret of sync.webhook in LATCHKEY_WEBHOOK_SECRET. `latchkey sync test` sends it a message.
 import { createServer } from 'node:http'
 import { DatabaseSync } from 'node:sqlite'
 import { text } from 'node:stream/consumers'
@@ -10,16 +10,18 @@ const webhook = new Webhook(process.env.LATCHKEY_WEBHOOK_SECRET)
 const db = new DatabaseSync('access.db')
 db.exec(`
   create table if not exists messages (id text primary key);
-  create table if not exists access (customer text, product text, active integer, primary key (customer, product));
+  create table if not exists access (
+    environment text, customer text, product text, active integer, primary key (environment, customer, product)
+  );
 `)
 const remember = db.prepare('insert into messages values (?) on conflict do nothing')
-const save = db.prepare('insert or replace into access values (?, ?, ?)')
+const save = db.prepare('insert or replace into access values (?, ?, ?, ?)')
 
-function takeIn(id, { customerId, productId, after }) {
+function takeIn(id, { environment, customerId, productId, after }) {
   db.exec('begin immediate')
   try {
     if (remember.run(id).changes > 0) {
-      save.run(customerId, productId, after.active ? 1 : 0)
+      save.run(environment, customerId, productId, after.active ? 1 : 0)
       console.log(customerId, productId, after.active)
     }
     db.exec('commit')
@@ -39,7 +41,8 @@ const server = createServer(async (req, res) => {
     return
   }
   try {
-    takeIn(req.headers['webhook-id'], message.data)
+    // A test is about nobody: to have been verified is all that it is for.
+    if (!message.test) takeIn(req.headers['webhook-id'], message.data)
     res.writeHead(204).end()
   } catch (error) {
     console.error(error)

@@ -112,7 +112,6 @@ const CHECKED_OUT = [
   'migrations',
   'config.schema.json',
   'openapi.json',
-  'openapi.d.ts',
 ]
 
 /** A checkout after `npm ci`: with its dependencies, and built. */

@@ -1,0 +1,179 @@
+/* The examples of docs/client.md and examples/next, as they are there. */
+
+import { once } from 'node:events'
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import express from 'express'
+import { Hono } from 'hono'
+import { expect, it, onTestFinished, vi } from 'vitest'
+import { createClient } from '../../src/client/client.js'
+import { requireFeature, requireProduct } from '../../src/client/express.js'
+import * as hono from '../../src/client/hono.js'
+import { blocks } from '../process/readme.js'
+import {
+  API_KEY,
+  act,
+  configuredFolder,
+  MAY_ALL,
+  ROOT,
+  runProgram,
+  serveHere,
+  temporaryFolder,
+} from '../world.js'
+
+type Visit = (path: string, customerId?: string) => Promise<Response>
+
+const PROBLEM = 'application/problem+json'
+
+/** A daemon where cus_1 may export, and where its address is in the environment. */
+async function openDaemon() {
+  const daemon = await serveHere(
+    configuredFolder({ ...MAY_ALL, products: { pro_1: { features: ['export'] } } }),
+  )
+  await act(daemon, 'POST', '/customers/cus_1/grants', { productId: 'pro_1', reason: 'a test' })
+  const env = { LATCHKEY_URL: daemon.url, LATCHKEY_API_KEY: API_KEY }
+  for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)
+  onTestFinished(() => void vi.unstubAllEnvs())
+  return { daemon, env }
+}
+
+/** A file with an example of the page, in a folder where the package is installed. */
+function exampleFile(importing: string): string {
+  const example = blocks('js', ['docs/client.md']).find(({ text }) => text.includes(`from '${importing}'`))
+  const folder = temporaryFolder()
+  mkdirSync(join(folder, 'node_modules'))
+  for (const name of ['express', 'hono'])
+    symlinkSync(join(ROOT, 'node_modules', name), join(folder, 'node_modules', name))
+  symlinkSync(ROOT, join(folder, 'node_modules', 'latchkey'))
+  const file = join(folder, 'example.mjs')
+  writeFileSync(file, example?.text ?? '')
+  return file
+}
+
+const load = async (file: string) =>
+  (await import(/* @vite-ignore */ pathToFileURL(file).href)) as { app: never }
+
+async function visitExpress(app: express.Express): Promise<Visit> {
+  const server = app.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => void server.close())
+  const { port } = server.address() as AddressInfo
+  return (path, customerId) =>
+    fetch(`http://127.0.0.1:${port}${path}`, {
+      headers: { Connection: 'close', ...(customerId !== undefined && { 'x-customer': customerId }) },
+    })
+}
+
+const visitHono =
+  (app: Hono): Visit =>
+  async (path, customerId) =>
+    app.request(path, { headers: customerId === undefined ? {} : { 'x-customer': customerId } })
+
+it('the quick start runs, and ends', async () => {
+  const { daemon, env } = await openDaemon()
+  const file = exampleFile('latchkey/client')
+  const run = () => runProgram([process.execPath, file], { folder: join(file, '..'), env })
+  expect(await run()).toEqual({ code: 0, stdout: 'cus_1 may export until null\n', stderr: '' })
+  await act(daemon, 'DELETE', '/customers/cus_1/grants/pro_1', {})
+  expect(await run()).toEqual({ code: 0, stdout: 'cus_1 may not export\n', stderr: '' })
+})
+
+it.each(['express', 'hono'] as const)(
+  'the example for %s lets customers with the feature pass, and no others',
+  async (name) => {
+    await openDaemon()
+    const { app } = await load(exampleFile(`latchkey/${name}`))
+    const visit = name === 'express' ? await visitExpress(app) : visitHono(app)
+    const passed = await visit('/export', 'cus_1')
+    expect([passed.status, await passed.text()]).toEqual([200, 'a,b\n1,2\n'])
+    for (const [customerId, status, code] of [
+      ['cus_2', 402, 'access_required'],
+      [undefined, 401, 'not_signed_in'],
+    ] as const) {
+      const refused = await visit('/export', customerId)
+      expect(refused.headers.get('content-type')).toContain(PROBLEM)
+      expect([refused.status, await refused.json()]).toMatchObject([
+        status,
+        { status, code, feature: 'export' },
+      ])
+    }
+  },
+)
+
+it('gates answer 503, or hand on the error, while the daemon is away, and use other words where told', async () => {
+  const { daemon } = await openDaemon()
+  const options = { url: daemon.url, apiKey: API_KEY, retries: 0, timeout: 200, maxCustomers: 0 }
+  const [denying, throwing] = [createClient({ ...options, onUnavailable: 'deny' }), createClient(options)]
+  const ofExpress = { customerId: (req: express.Request) => req.get('x-customer') }
+  const app = express()
+    .get(
+      '/denied',
+      requireProduct('pro_1', { client: denying, ...ofExpress }),
+      (_, res) => void res.send('in'),
+    )
+    .get(
+      '/thrown',
+      requireFeature('export', { client: throwing, ...ofExpress }),
+      (_, res) => void res.send('in'),
+    )
+    .get(
+      '/words',
+      requireFeature('other', {
+        client: denying,
+        ...ofExpress,
+        onDenied: ({ status }, _, res) => res.status(status).send('buy'),
+      }),
+    )
+    .use((error: Error, _: express.Request, res: express.Response, next: express.NextFunction) =>
+      'code' in error ? void res.status(500).send(String(error.code)) : next(error),
+    )
+  const ofHono = {
+    customerId: async (c: { req: { header(name: string): string | undefined } }) =>
+      c.req.header('x-customer'),
+  }
+  const other = new Hono()
+    .get('/denied', hono.requireProduct('pro_1', { client: denying, ...ofHono }), (c) => c.text('in'))
+    .get('/thrown', hono.requireFeature('export', { client: throwing, ...ofHono }), (c) => c.text('in'))
+    .get(
+      '/words',
+      hono.requireFeature('other', {
+        client: denying,
+        ...ofHono,
+        onDenied: ({ status }, c) => c.text('buy', status),
+      }),
+      (c) => c.text('in'),
+    )
+  const visits = [await visitExpress(app), visitHono(other)]
+  for (const visit of visits) {
+    expect(await (await visit('/denied', 'cus_1')).text()).toBe('in')
+    const words = await visit('/words', 'cus_1')
+    expect([words.status, await words.text()]).toEqual([402, 'buy'])
+  }
+  await daemon.stop()
+  for (const visit of visits) {
+    const denied = await visit('/denied', 'cus_1')
+    expect(denied.headers.get('retry-after')).toBe('5')
+    expect([denied.status, await denied.json()]).toMatchObject([
+      503,
+      { code: 'access_unavailable', productId: 'pro_1' },
+    ])
+  }
+  const [thrown, answered] = [await visits[0]?.('/thrown', 'cus_1'), await visits[1]?.('/thrown', 'cus_1')]
+  expect([thrown?.status, await thrown?.text()]).toEqual([500, 'unavailable'])
+  expect([answered?.status, await answered?.json()]).toMatchObject([503, { code: 'access_unavailable' }])
+})
+
+it('the route handler of the Next.js example answers as a gate', async () => {
+  const { daemon } = await openDaemon()
+  const { GET } = await import(join(ROOT, 'examples/next/app/api/export/route.ts'))
+  const visit = async (cookie: string): Promise<Response> =>
+    GET(new Request('http://localhost/api/export', { headers: { cookie } }))
+  const { access } = await import(join(ROOT, 'examples/next/lib/access.ts'))
+  onTestFinished(access.close)
+  expect(await (await visit('theme=dark; customer=cus_1')).text()).toBe('a,b\n1,2\n')
+  expect([(await visit('')).status, (await visit('customer=cus_2')).status]).toEqual([401, 402])
+  await daemon.stop()
+  expect((await visit('customer=cus_3')).status).toBe(503)
+})
