@@ -1,5 +1,6 @@
 import { counted, durationText } from '../doctor/finding.js'
 import { checkSync } from '../doctor/sync.js'
+import { CHANGE_TYPES } from '../entitlements/entitlement.js'
 import { LatchkeyError } from '../errors.js'
 import type {
   MembershipJson,
@@ -205,12 +206,6 @@ const syncResumeCommand = apiCommand('sync resume', {
   run: async ({ api, show }) => show(await api.send('POST', '/sync/resume'), () => 'resumed\n'),
 })
 
-const MESSAGE_TYPES: readonly MessageJson['type'][] = [
-  'entitlement.granted',
-  'entitlement.changed',
-  'entitlement.revoked',
-]
-
 /** `latchkey sync messages`: the log of the outbound webhooks. */
 const syncMessagesCommand = apiCommand('sync messages', {
   about: 'show the messages of the outbound webhooks and the last attempt of each, newest first',
@@ -223,7 +218,7 @@ const syncMessagesCommand = apiCommand('sync messages', {
   options: {
     webhook: value('<id>', 'only to this address', parseId),
     status: choice('<status>', 'only with this status', ['pending', 'delivered', 'failed']),
-    type: choice('<type>', 'only of this type', MESSAGE_TYPES),
+    type: choice('<type>', 'only of this type', CHANGE_TYPES),
     customer: value('<id>', 'only about this customer', parseId),
     id: value('<message>', 'only with this webhook-id', parseId),
     limit: withDefault(value('<number>', 'how many, up to 100', parseBetween(1, LISTED)), 20),
@@ -280,7 +275,7 @@ const syncTestCommand = apiCommand('sync test <webhook>', {
   examples: ['sync test default', 'sync test crm --type entitlement.revoked'],
   environment: 'the environment that the message names (default: the first of the address)',
   options: {
-    type: choice('<type>', 'the type of the message (default: entitlement.granted)', MESSAGE_TYPES),
+    type: choice('<type>', 'the type of the message (default: entitlement.granted)', CHANGE_TYPES),
   },
   whereNone: { needsDaemon: 'no daemon runs: start it, and it sends the message' },
   async run({ api, args: [webhook = ''], options: { type, environment }, show }) {

@@ -128,8 +128,8 @@ export async function createFollowing(deps: FollowingDeps) {
     /** Resolves once this config, or a later one, is in use. */
     reload(config: Config): Promise<void> {
       for (const { id, url } of current.sync.webhooks) {
-        const isSame = config.sync.webhooks.some((one) => one.id === id && one.url === url)
-        if (!isSame) outages.forget(`webhook:${id}`)
+        const next = config.sync.webhooks.find((one) => one.id === id)
+        if (next?.url !== url || next.disabled) outages.forget(`webhook:${id}`)
       }
       current = config
       reloading = follow(config)

@@ -272,46 +272,29 @@ export async function findMessages(
   const [beyond, direction] = order === 'newest first' ? [sql`<`, sql`desc`] : [sql`>`, sql`asc`]
   const isWhere = [
     sql`messages.environment in (${sql.join(environments)})`,
-    ...(ids === undefined
-      ? []
-      : [
-          sql`messages.cursor in (${sql.join(ids.map(numberOfMessage))})`,
-          sql`'msg_' || epoch || '_' || messages.cursor in (${sql.join(ids)})`,
-        ]),
-    ...(webhooks === undefined ? [] : [sql`webhook in (${sql.join(webhooks)})`]),
-    ...(type === undefined ? [] : [sql`type = ${type}`]),
-    ...(customerId === undefined ? [] : [sql`messages.customer_id = ${customerId}`]),
-    ...(status === undefined ? [] : [sql`status in (${sql.join(STORED_AS[status])})`]),
-    ...(from === undefined ? [] : [sql`at >= ${from}`]),
-    ...(to === undefined ? [] : [sql`at < ${to}`]),
-    ...(after === undefined
-      ? []
-      : [sql`(messages.cursor, webhook) ${beyond} (${after.cursor}, ${after.webhook})`]),
-  ]
-  const { rows } = await sql<Omit<LoggedMessage, 'id' | 'status' | 'reason' | 'attempts'> & LogRow>`
+    ids && sql`messages.cursor in (${sql.join(ids.map(numberOfMessage))})`,
+    ids && sql`'msg_' || epoch || '_' || messages.cursor in (${sql.join(ids)})`,
+    webhooks && sql`webhook in (${sql.join(webhooks)})`,
+    type && sql`type = ${type}`,
+    customerId === undefined ? undefined : sql`messages.customer_id = ${customerId}`,
+    status && sql`status in (${sql.join(STORED_AS[status])})`,
+    from === undefined ? undefined : sql`at >= ${from}`,
+    to === undefined ? undefined : sql`at < ${to}`,
+    after && sql`(messages.cursor, webhook) ${beyond} (${after.cursor}, ${after.webhook})`,
+  ].filter((one) => one !== undefined)
+  const { rows } = await sql<Omit<LoggedMessage, 'id' | 'attempts'> & Record<'epoch' | 'log', string>>`
     select messages.cursor, webhook, epoch, type, messages.environment, messages.customer_id as "customerId",
-      product_id as "productId", status as stored, queued_at as "queuedAt", next_attempt_at as "nextAttemptAt",
-      attempt_log as log
+      product_id as "productId", case when ${HAS_FAILED} then 'failed' else status end as status,
+      case when ${HAS_FAILED} then status end as reason, queued_at as "queuedAt",
+      next_attempt_at as "nextAttemptAt", attempt_log as log
     from messages join changes on changes.cursor = messages.cursor where ${sql.join(isWhere, sql` and `)}
     order by messages.cursor ${direction}, webhook ${direction} limit ${limit}`.execute(db)
-  return rows.map(({ epoch, stored, log, ...row }) => {
-    const reason = stored === 'gone' || stored === 'given_up' ? stored : null
-    const status = stored === 'gone' || stored === 'given_up' ? 'failed' : stored
-    return {
-      ...row,
-      id: messageIdOf(epoch, row.cursor),
-      status,
-      reason,
-      attempts: JSON.parse(log) as Attempt[],
-    }
+  return rows.map(({ epoch, log, ...row }) => {
+    return { ...row, id: messageIdOf(epoch, row.cursor), attempts: JSON.parse(log) as Attempt[] }
   })
 }
 
-type LogRow = {
-  readonly epoch: string
-  readonly stored: Selectable<MessagesTable>['status']
-  readonly log: string
-}
+const HAS_FAILED = sql`status in ('gone', 'given_up')`
 
 /** Of its change; 0 if it is no id of a message. */
 function numberOfMessage(id: string): number {

@@ -4,6 +4,7 @@ import type { SyncStatusJson } from '../../src/handlers/sync.js'
 import { accountId, BOT_TOKEN, GOLD_ROLE_ID, GUILD_ID } from '../platforms/discord-ids.js'
 import { type LocalDiscord, startDiscord } from '../platforms/discord-server.js'
 import { eventually } from '../setup/eventually.js'
+import { SECRET, startAnswering } from '../sync/webhook/receiver.js'
 import {
   type AskedDaemon,
   act,
@@ -183,6 +184,61 @@ describe('latchkey sync', () => {
       await eventually(() => expect(holders(discord)).toEqual([accountId(1), accountId(9)]))
     },
   )
+})
+
+describe('latchkey sync, of outbound webhooks,', () => {
+  it('shows, tests and sends again, with a daemon or without, and knows no more of an erased person than the id', async () => {
+    const receiver = await startAnswering(204)
+    const address = { url: receiver.url, secret: SECRET }
+    const folder = configuredFolder({
+      ...MAY_ALL,
+      sync: { webhook: address, webhooks: { crm: { ...address, types: ['entitlement.revoked'] } } },
+    })
+    const daemon = await serveHere(folder)
+    await act(daemon, 'PUT', '/customers/cus_1/identities', { communityId: accountId(1) })
+    await grant(daemon, 'cus_1')
+    await act(daemon, 'DELETE', '/customers/cus_1', { reason: 'they asked' })
+    const messages = async (words = '') => (await answerOf(folder, `sync messages ${words}`)).items
+    await eventually(async () => expect(await messages('--status delivered')).toHaveLength(3))
+    const all = await messages()
+    expect(all).toMatchObject([
+      { webhook: 'default', type: 'entitlement.revoked', attempts: [{ status: 204 }] },
+      { webhook: 'crm', type: 'entitlement.revoked', customerId: 'cus_1' },
+      { webhook: 'default', type: 'entitlement.granted' },
+    ])
+    expect(JSON.stringify(all)).not.toContain(accountId(1))
+    const page = await act(daemon, 'GET', '/sync/messages?limit=2')
+    const next = await act(daemon, 'GET', `/sync/messages?limit=2&cursor=${page.pagination.nextCursor}`)
+    expect([...page.items, ...next.items]).toEqual(all)
+    expect(next.pagination).toEqual({ nextCursor: null, hasMore: false })
+    expect(await messages(`--webhook crm --customer cus_1 --id ${all[0].id}`)).toHaveLength(1)
+    expect(await textOf(folder, 'sync messages --limit 1')).toMatch(/^msg_\S+ +default .* 204 in \d+ ms/)
+
+    expect(await textOf(folder, 'sync test crm')).toMatch(/^msg_test_\w+: answered 204 in \d+ ms\n$/)
+    expect(await failureOf(folder, 'sync test odd')).toMatchObject({ error: { code: 'webhook_not_found' } })
+    expect(await answerOf(folder, `sync replay ${all[0].id}`)).toEqual({ messages: 2 })
+    await eventually(async () => expect((await messages('--webhook crm'))[0].attempts).toHaveLength(2))
+    receiver.answerWith(410)
+    const refused = await run(folder, 'sync test crm --environment sandbox')
+    expect(refused).toMatchObject({ code: 1, stdout: expect.stringContaining('answered 410') })
+    expect(await failureOf(folder, 'sync replay')).toMatchObject({ code: 2, error: { code: 'usage' } })
+    expect(await failureOf(folder, 'sync replay msg_odd_1')).toMatchObject({
+      error: { code: 'usage' },
+    })
+    await daemon.stop()
+
+    const [{ queuedAt }] = all
+    const from = new Date(Date.parse(queuedAt) - 60_000).toISOString()
+    expect(await answerOf(folder, `sync replay --webhook default --from ${from}`)).toEqual({ messages: 2 })
+    expect(await messages('--status pending')).toHaveLength(2)
+    expect(await failureOf(folder, 'sync test crm')).toMatchObject({ error: { code: 'daemon_unreachable' } })
+    await serveHere(folder)
+    await eventually(async () => expect(await messages('--status failed')).toHaveLength(2))
+    expect(await answerOf(folder, 'sync run --retry --target webhook:default')).toMatchObject({ messages: 2 })
+    expect(await failureOf(folder, 'sync run --retry --target webhook:odd')).toMatchObject({
+      error: { code: 'usage' },
+    })
+  })
 })
 
 describe('the text of sync status', () => {

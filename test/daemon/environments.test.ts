@@ -75,6 +75,9 @@ const CASES: readonly Case[] = [
   ['POST /imports', 200, EXPORTED, '/imports?withManual=true'],
   ['GET /sync', 200],
   ['GET /sync/memberships', 200],
+  ['GET /sync/messages', 200],
+  ['POST /sync/messages/replay', 200, { from: '2026-01-01T00:00:00Z' }],
+  ['POST /sync/webhooks/:webhook/test', 403, {}],
   ['GET /sync/plan', 200],
   ['GET /sync/check', 200],
   ['POST /sync/run', 200, { retry: {} }],
@@ -104,6 +107,7 @@ const COVERING_ALL = [
     'POST /stop',
     'POST /sync/pause',
     'POST /sync/resume',
+    'POST /sync/webhooks/:webhook/test',
   ],
 ]
 
@@ -112,6 +116,7 @@ function requestOf([route, , body, given]: Case): Request & { readonly method: s
   const path = (given ?? pattern)
     .replace(':customerId', 'cus_both')
     .replace(':productId', 'pro_gold')
+    .replace(':webhook', 'default')
     .replace(':eventId', 'evt_both')
     .replace(':replayId', liveReplay)
   return { method, path, body, ...(route === 'POST /imports' && { type: 'application/x-ndjson' }) }

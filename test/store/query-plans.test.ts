@@ -45,9 +45,12 @@ import {
   nextDueAt,
 } from '../../src/store/memberships.js'
 import {
+  expireMessages,
+  findMessages,
   loadDueMessages,
   nextMessageAfter,
   readWebhookState,
+  replayMessages,
   settleMessages,
 } from '../../src/store/messages.js'
 import { loadGroupRows, loadGroupRowsBeyond, loadHistories, savePlaces } from '../../src/store/recompute.js'
@@ -101,6 +104,7 @@ const MESSAGE_OUTCOMES = [1, 2].map((cursor) => ({
   log: [{ at: NOON, status: 204, error: null, ms: 1 }] as const,
   result: { kind: 'delivered' as const },
 }))
+const MESSAGE_PAGE = { order: 'newest first', limit: 10 } as const
 const BOTH = ['cus_1', 'cus_2']
 const LIVE = ['live'] as const
 const PRODUCT_PAGE = { environment: 'live', productId: 'pro_1', after: 'cus_1', limit: 10 } as const
@@ -159,6 +163,17 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
     ['messages that are due', (db) => loadDueMessages(db, 'crm', NOON, 10)],
     ['the next message', (db) => nextMessageAfter(db, 'crm', NOON)],
     ['the state of an outbound webhook', (db) => readWebhookState(db, 'crm', LIVE)],
+    [
+      'messages of a customer',
+      (db) => findMessages(db, { environments: LIVE, customerId: 'cus_1' }, MESSAGE_PAGE),
+    ],
+    [
+      'messages with a status',
+      (db) => findMessages(db, { environments: LIVE, status: 'failed' }, MESSAGE_PAGE),
+    ],
+    ['a message', (db) => findMessages(db, { environments: LIVE, ids: ['msg_1f_7'] }, MESSAGE_PAGE)],
+    ['messages to send again', (db) => replayMessages(db, MESSAGE_OUTCOMES)],
+    ['old messages', (db) => expireMessages(db, NOON)],
     ['outcomes of messages', (db) => settleMessages(db, MESSAGE_OUTCOMES)],
     ['changes of access', (db) => loadChanges(db, null, 5, 10)],
     [
