@@ -170,13 +170,15 @@ describe('a start while sync is paused', () => {
   })
 })
 
-it('the log tells of each webhook message that is parked, and of those delivered at debug', async () => {
+it('the log tells of each webhook message that is given up, and of those delivered at debug', async () => {
   const receiver = await startAnswering(410)
   const daemon = await runDaemon({ config: { sync: { webhook: { url: receiver.url, secret: SECRET } } } })
   await pay(daemon, 'evt_pay')
   const about = { environment: 'live', customerId: 'cus_1', productId: PRODUCT }
   await eventually(() =>
-    expect(daemon.logged().filter(({ msg }) => String(msg).includes('webhook parked'))).toMatchObject([
+    expect(
+      daemon.logged().filter(({ msg }) => String(msg).includes('webhook delivery given up')),
+    ).toMatchObject([
       { level: 'error', ...about, reason: 'gone', cause: { kind: 'event', eventId: 'evt_pay' } },
     ]),
   )
