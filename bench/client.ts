@@ -35,6 +35,7 @@ const client = createClient({
   url: `http://127.0.0.1:${port}`,
   apiKey: 'lk_bench',
   maxCustomers: 4 * CUSTOMERS,
+  maxAge: 3_600_000,
 })
 const customers = Array.from({ length: CUSTOMERS }, (_, n) => `cus_${String(n).padStart(24, 'x')}`)
 const answers = new Map(customers.map((one) => [one, { active: true }]))

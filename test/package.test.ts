@@ -44,16 +44,16 @@ app.use('/webhooks', createReceiver(latchkey))
 createServer(createReceiver(latchkey, { endpoint: 'live' }))
 // @ts-expect-error: there is no such option.
 createReceiver(latchkey, { endpoints: [] })
+await latchkey.close()
+
 const client = createClient({ url: process.env.LATCHKEY_URL, apiKey: process.env.LATCHKEY_API_KEY })
 const { active, until }: Check = await client.check('cus_1', { feature: 'export' })
 app.get('/export', requireFeature('export', { client, customerId: (req) => req.get('x-customer') }))
-const gold = requireProduct('pro_1', { client, customerId: async (context) => context.req.header('x-customer') })
-new Hono().get('/', gold, (context) => context.text('Gold'))
+const gate = requireProduct('pro_1', { client, customerId: async (context) => context.req.header('x-customer') })
+new Hono().get('/', gate, (context) => context.text('in'))
 await client.watch(({ customerId, after }) => console.log(customerId, after.active, active, until))
 // @ts-expect-error: one of feature and productId is needed.
 await client.check('cus_1', {})
-client.close()
-await latchkey.close()
 `
 
 const STRICT = {

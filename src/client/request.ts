@@ -16,7 +16,7 @@ const JUMP_MS = 5
 
 /**
  * Milliseconds since any fixed instant, never behind the time that has passed: the monotonic clock may stop while the
- * machine sleeps, and the wall clock then jumps ahead. A wall clock that is set changes nothing else.
+ * machine sleeps, and the wall clock then jumps ahead. If somebody sets it ahead, answers only look older.
  */
 function timerOf({ monotonic, wall }: Clock): () => number {
   let slept = 0

@@ -6,7 +6,7 @@ import { startDiscord } from '../platforms/discord-server.js'
 import { eventually } from '../setup/eventually.js'
 import { portOf } from '../setup/port-of.js'
 import { deliver, send, sentEvent } from '../stories.js'
-import { API_KEY, ask, configuredFolder, serve } from '../world.js'
+import { API_KEY, ask, CONFIG, configuredFolder, serve } from '../world.js'
 import { followedFolder, PRODUCT, serveFollowed } from './followed.js'
 
 interface Span {
@@ -112,11 +112,11 @@ it('are sent to the collector: a request with its caller, its commit, the read, 
   }
 })
 
-it('are lost without harm where no collector answers, and one line of the log says so', async () => {
+it('are lost without harm where no collector answers, and one line of the log says so, beside those of all requests', async () => {
   const unreachable = createServer()
   const port = await portOf(unreachable)
   unreachable.close()
-  const daemon = await serve(configuredFolder(), {
+  const daemon = await serve(configuredFolder({ ...CONFIG, server: { accessLog: true } }), {
     OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,
     OTEL_EXPORTER_OTLP_TIMEOUT: '200',
   })
@@ -129,5 +129,7 @@ it('are lost without harm where no collector answers, and one line of the log sa
   await eventually(() => expect(lost()).toHaveLength(1))
   expect((await deliver(daemon.url, events('second'))).refused).toEqual([])
   await daemon.stop()
+  const lines = daemon.logged().filter(({ msg }) => msg === 'request')
+  expect(new Set(lines.map(({ traceId }) => traceId)).size).toBe(1_200)
   expect(lost()).toMatchObject([{ level: 'warn', why: expect.stringContaining('ECONNREFUSED') }])
 })
