@@ -71,6 +71,8 @@ export const NOT_RUN: Readonly<Record<string, string>> = {
     'it compiles SQLite for a minute, with a compiler that a machine need not have',
   "latchkey migrate --to '${env:DATABASE_URL}'":
     'it needs a PostgreSQL server; test/postgres/move.test.ts moves a store',
+  'OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 OTEL_SERVICE_NAME=latchkey latchkey serve':
+    'it would start a second daemon; test/process/traces.test.ts starts one beside a collector',
   'createuser --pwprompt latchkey': 'it asks for a password, on the machine of a server',
   'echo "POSTGRES_PASSWORD=$(openssl rand -hex 24)" >> deploy/.env':
     'it starts containers, for which a machine need not have an engine',

@@ -109,6 +109,8 @@ interface Lane {
   closedUntil: number
   queuedUpTo: number | null
   readonly underWay: Map<number, Promise<void>>
+  /** What ended while due messages were read: the read may still have found it due. */
+  readonly ended: Set<number>
 }
 
 /**
@@ -127,7 +129,7 @@ export async function createOutbound(deps: OutboundDeps) {
   let isStopping = false
 
   function laneOf(id: string): Lane {
-    const lane = lanes.get(id) ?? { closedUntil: 0, queuedUpTo: null, underWay: new Map() }
+    const lane = lanes.get(id) ?? { closedUntil: 0, queuedUpTo: null, underWay: new Map(), ended: new Set() }
     lanes.set(id, lane)
     return lane
   }
@@ -151,11 +153,13 @@ export async function createOutbound(deps: OutboundDeps) {
     if (await isPaused()) return
     const now = clock()
     for (const to of addresses()) {
-      const { closedUntil, underWay } = laneOf(to.id)
+      const { closedUntil, underWay, ended } = laneOf(to.id)
       if (to.disabled || closedUntil > now) continue
+      ended.clear()
       const due = await loadDueMessages(db, to.id, now, CONCURRENCY + underWay.size)
       for (const message of due) {
-        const isFree = underWay.size < CONCURRENCY && !underWay.has(message.change.cursor)
+        const { cursor } = message.change
+        const isFree = underWay.size < CONCURRENCY && !underWay.has(cursor) && !ended.has(cursor)
         if (isFree && !isStopping) begin(to, message)
       }
     }
@@ -172,6 +176,7 @@ export async function createOutbound(deps: OutboundDeps) {
       })
       .finally(() => {
         lane.underWay.delete(cursor)
+        lane.ended.add(cursor)
         loop.workNow()
       })
     lane.underWay.set(cursor, sent)
