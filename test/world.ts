@@ -92,14 +92,21 @@ const whenTestEnds: AtEnd = (end) => onTestFinished(async () => void (await end(
 /** By the path of the database that each stands for. */
 const made = new Map<string, Promise<PostgresOptions>>()
 
-/** Where tests run on PostgreSQL: the database that stands for the file at this path, made at the first call. */
-export function postgresAt(file: string, atEnd = whenTestEnds): Promise<PostgresOptions> {
+/**
+ * Where tests run on PostgreSQL: the database that stands for the file at this path, made at the first call.
+ * @param template what it begins with: by default the schema
+ */
+export function postgresAt(
+  file: string,
+  atEnd = whenTestEnds,
+  template = inject('postgresTemplate'),
+): Promise<PostgresOptions> {
   const known = made.get(file)
   if (known !== undefined) return known
   const name = `latchkey_${createHash('sha256').update(file).digest('hex').slice(0, 32)}`
   const url = new URL(inject('postgresUrl'))
   url.pathname = `/${name}`
-  const options = onServer(`create database ${name}`).then(() => {
+  const options = onServer(`create database ${name} template ${template}`).then(() => {
     atEnd(() => onServer(`drop database ${name} with (force)`))
     return { url: url.href, connections: 12, statementTimeoutMs: 30_000 }
   })

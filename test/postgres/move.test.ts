@@ -245,7 +245,7 @@ describe('latchkey migrate --from --to', () => {
 it('latchkey migrate brings the schema of PostgreSQL up to date, without a daemon', async () => {
   const folder = configuredFolder()
   const steps = MIGRATIONS.map(({ name }) => name)
-  const db = openPostgres(await postgresAt(databaseIn(folder)), 'write')
+  const db = openPostgres(await postgresAt(databaseIn(folder), undefined, 'template1'), 'write')
   await migrate(db, MIGRATIONS.slice(0, 3))
   await db.destroy()
   expect(await answerOf(folder, 'migrate')).toEqual({ steps: steps.slice(3), backup: null })

