@@ -1,7 +1,7 @@
 /* The change log as the daemon streams it: without a hole or a double, however often the connection breaks. */
 
 import type { components } from '../../openapi.js'
-import { type Api, isUnavailable, LatchkeyError, sleep } from './request.js'
+import { type Api, isUnavailable, LatchkeyError, sleep, unexpected } from './request.js'
 
 export type Change = components['schemas']['Change']
 
@@ -65,8 +65,10 @@ async function* blocksOf(
   const headers = { Accept: 'text/event-stream', ...(place !== null && { 'Last-Event-ID': place }) }
   let watchdog = setTimeout(() => connection.abort(), api.timeout)
   try {
-    const { body } = await api.send('/changes/stream', { headers, signal })
-    if (body === null) return
+    const { body, headers: given, status } = await api.send('/changes/stream', { headers, signal })
+    if (body === null || !given.get('content-type')?.startsWith('text/event-stream')) {
+      throw unexpected('/changes/stream', status)
+    }
     const reader = body.getReader()
     const decoder = new TextDecoder()
     for (let text = ''; ; ) {

@@ -110,7 +110,7 @@ export function createApi({
 
   async function send(path: string, init: RequestInit): Promise<Response> {
     const headers = { Authorization: `Bearer ${apiKey}`, ...init.headers }
-    const response = await fetch(`${base}${path}${query}`, { ...init, headers })
+    const response = await fetch(`${base}${path}${query}`, { ...init, headers, redirect: 'manual' })
     if (response.ok) return response
     throw await failureOf(response, `${init.method ?? 'GET'} ${path}`)
   }
@@ -135,7 +135,8 @@ export function createApi({
         const sentAt = now()
         const failure = await send(path, { ...init, signal })
           .then(async (response) => {
-            const answer = read(await response.json(), sentAt)
+            const answer = readIn(await response.text(), (json) => read(json, sentAt))
+            if (answer === undefined) throw unexpected(path, response.status)
             return answer === null ? unavailable('The answer was outdated when it came.') : { answer }
           })
           .catch((error: unknown) => failedBy(error, base, timeout))
@@ -160,6 +161,21 @@ function failedBy(cause: unknown, base: string, timeout: number): LatchkeyError 
   return unavailable(`The daemon at ${base} ${why}. Is it running, and can this app reach it?`, { cause })
 }
 
+/** Undefined: not of the form that `read` needs, or no JSON. */
+function readIn<Answer>(text: string, read: (json: unknown) => Answer): Answer | undefined {
+  try {
+    return read(JSON.parse(text))
+  } catch {
+    return undefined
+  }
+}
+
+/** Of an answer that is not Latchkey's; the status 0 is a redirect, where the runtime hides it. */
+export function unexpected(request: string, status: number): LatchkeyError {
+  const message = `${request} was answered ${status}, but not by Latchkey. Check \`url\`: does it lead to the daemon?`
+  return new LatchkeyError('unexpected_answer', message)
+}
+
 const HINTS: Readonly<Record<number, string>> = {
   401: ' Check `apiKey`; `latchkey keys create` makes a key.',
   403: ' Use a key with the scope `read` for this environment, and check `environment`.',
@@ -168,8 +184,10 @@ const HINTS: Readonly<Record<number, string>> = {
 
 async function failureOf(response: Response, request: string): Promise<LatchkeyError> {
   const { status } = response
-  const problem = (await response.json().catch(() => null)) as { code?: unknown; detail?: unknown } | null
+  const problem = (await response.json().catch(() => null)) as Readonly<Record<string, unknown>> | null
   const code = typeof problem?.code === 'string' ? problem.code : 'unexpected_answer'
+  const isOfDaemon = problem?.type === `urn:latchkey:problem:${code}`
+  if (!isOfDaemon && status !== 429 && status < 500) return unexpected(request, status)
   const detail = typeof problem?.detail === 'string' ? ` ${problem.detail}` : ''
   const message = `${request} was answered ${status} ${code}.${detail}${HINTS[status] ?? ''}`
   if (status !== 429 && status < 500) return new LatchkeyError(code, message)

@@ -72,8 +72,11 @@ const ANSWER = {
   entitlements: [],
   features: [{ id: 'export', active: true, until: null, productIds: ['pro_1'] }],
 }
-const give = (res: ServerResponse, status: number, body: object, headers = {}) =>
-  void res.writeHead(status, { 'Content-Type': 'application/json', ...headers }).end(JSON.stringify(body))
+const give = (res: ServerResponse, status: number, body: object, headers = {}) => {
+  const type = 'code' in body && { type: `urn:latchkey:problem:${body.code}` }
+  res.writeHead(status, { 'Content-Type': 'application/json', ...headers })
+  res.end(JSON.stringify({ ...body, ...type }))
+}
 
 describe('a client', () => {
   it('answers from its cache until a change of the customer comes on the stream', async () => {
@@ -223,6 +226,36 @@ describe('a client', () => {
     await expect(elsewhere.check('cus_1', EXPORT)).rejects.toMatchObject({ code: 'route_not_found' })
     expect(() => clientOf({ url: 'localhost' })).toThrow(/`url` must be/)
     expect(() => clientOf({ url: daemon.url, apiKey: '' })).toThrow(/`apiKey` is empty/)
+  })
+})
+
+describe('an address that leads elsewhere', () => {
+  it.each([
+    ['a page', 200, '<html>'],
+    ['other JSON', 200, '{"ok":true}'],
+    ['a list', 200, '[]'],
+    ['nothing', 204, ''],
+    ['a redirect', 302, ''],
+    ['a login that is not ours', 401, '{"code":"unauthorized"}'],
+  ])('is no reason to say no, and no daemon that is away: %s', async (_, status, body) => {
+    const { url, count } = await openStandIn((res) =>
+      res.writeHead(status, { Location: '/login', 'Content-Type': 'text/html' }).end(body),
+    )
+    const client = clientOf({ url, onUnavailable: 'deny', maxCustomers: 0 })
+    const failure = { code: 'unexpected_answer', message: expect.stringMatching(/Check `url`/) }
+    await expect(client.check('cus_1', EXPORT)).rejects.toMatchObject(failure)
+    await expect(client.checkMany([{ customerId: 'cus_1', ...EXPORT }])).rejects.toMatchObject(failure)
+    await expect(client.watch(() => {})).rejects.toMatchObject(failure)
+    expect(count()).toBe(3)
+  })
+
+  it('is not what an answer that breaks off shows', async () => {
+    const { url } = await openStandIn((res) => {
+      res.writeHead(200, { 'Content-Length': 1_000 }).write('{"customerId":')
+      setImmediate(() => res.destroy())
+    })
+    const client = clientOf({ url, onUnavailable: 'deny', maxCustomers: 0 })
+    expect(await client.check('cus_1', EXPORT)).toEqual(UNAVAILABLE)
   })
 })
 
