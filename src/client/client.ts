@@ -4,6 +4,7 @@ import type { components } from '../../openapi.js'
 import { type Check, type CustomerAccess, checkOf, createCache, type Entry } from './cache.js'
 import { type Change, follow } from './follow.js'
 import { type ApiOptions, createApi, isUnavailable, LatchkeyError } from './request.js'
+import { validId, validNeeded, validOptions } from './valid.js'
 
 export type { Change, Check, CustomerAccess }
 export { LatchkeyError }
@@ -68,13 +69,9 @@ const CHECKS_AT_ONCE = 1_000
 const JSON_TYPE = { 'Content-Type': 'application/json' }
 
 /** @throws LatchkeyError `invalid_options` */
-export function createClient({
-  onUnavailable = 'throw',
-  maxCustomers = 10_000,
-  maxAge = 60_000,
-  ...options
-}: ClientOptions) {
-  const api = createApi(options)
+export function createClient(options: ClientOptions) {
+  const { onUnavailable = 'throw', maxCustomers = 10_000, maxAge = 60_000, ...rest } = validOptions(options)
+  const api = createApi(rest)
   const closing = new AbortController()
   const cache = createCache(api, maxCustomers, maxAge, closing.signal)
 
@@ -114,6 +111,7 @@ export function createClient({
   return {
     /** Whether a customer has a feature or a product. @throws LatchkeyError */
     async check(customerId: string, needed: Needed): Promise<Check> {
+      validNeeded(needed)
       const entry = cache.find(customerId)
       return entry === undefined ? checkAsked(customerId, needed) : checkIn(entry, needed)
     },
@@ -132,7 +130,9 @@ export function createClient({
 
     /** Many at once, answered in order: what the cache does not know, with one request for 1,000. @throws LatchkeyError */
     async checkMany(pairs: readonly (Needed & { readonly customerId: string })[]): Promise<readonly Check[]> {
+      if (!Array.isArray(pairs)) throw new LatchkeyError('invalid_request', 'checkMany needs an array.')
       const answers = pairs.map((pair) => {
+        validNeeded(pair)
         const entry = cache.find(validId(pair.customerId))
         return entry === undefined ? null : checkIn(entry, pair)
       })
@@ -155,6 +155,7 @@ export function createClient({
       handler: (change: Change) => unknown,
       { signal, after = null }: WatchOptions = {},
     ): Promise<void> {
+      if (typeof handler !== 'function') throw new LatchkeyError('invalid_request', 'watch needs a handler.')
       const ends = signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal])
       for await (const event of follow(api, after, ends)) {
         if (ends.aborted) return
@@ -170,19 +171,9 @@ export function createClient({
 }
 
 function checkIn({ features, products }: Entry, { feature, productId }: Needed): Check {
-  if (feature !== undefined) return features.get(feature) ?? NONE
-  if (productId !== undefined) return products.get(productId) ?? NONE
-  throw new LatchkeyError('invalid_request', 'check needs { feature } or { productId }.')
+  return (feature === undefined ? products.get(productId) : features.get(feature)) ?? NONE
 }
 
 function accessIn({ customerId, entitlements, features }: CustomerAccess, stale: boolean): Access {
   return { customerId, entitlements, features, stale, reason: null }
-}
-
-function validId(customerId: string): string {
-  if (typeof customerId === 'string' && customerId !== '') return customerId
-  throw new LatchkeyError(
-    'invalid_request',
-    'The customer id is empty: pass the id of a customer of the payments service.',
-  )
 }

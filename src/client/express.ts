@@ -3,6 +3,7 @@
 import type { NextFunction, Request, RequestHandler, Response } from 'express'
 import type { Needed } from './client.js'
 import { type GateOptions, type Refusal, refusalOf } from './gate.js'
+import { validGate } from './valid.js'
 
 export type { Refusal }
 
@@ -22,6 +23,7 @@ export function requireProduct(productId: string, options: ExpressGateOptions): 
 }
 
 function gate(needed: Needed, options: ExpressGateOptions): RequestHandler {
+  validGate(needed, options)
   return (req, res, next) => {
     const refused = async (): Promise<boolean> => {
       const refusal = await refusalOf(req, needed, options)

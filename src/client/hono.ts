@@ -3,6 +3,7 @@
 import type { Context, MiddlewareHandler } from 'hono'
 import type { Needed } from './client.js'
 import { type GateOptions, type Refusal, refusalFor, refusalOf } from './gate.js'
+import { validGate } from './valid.js'
 
 export type { Refusal }
 
@@ -22,6 +23,7 @@ export function requireProduct(productId: string, options: HonoGateOptions): Mid
 }
 
 function gate(needed: Needed, options: HonoGateOptions): MiddlewareHandler {
+  validGate(needed, options)
   return async (context, next) => {
     const refusal = await refusalOf(context, needed, options).catch((error: unknown) => {
       const unavailable = refusalFor(error, needed)

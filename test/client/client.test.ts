@@ -218,14 +218,44 @@ describe('a client', () => {
       message: expect.stringMatching(/Check `apiKey`/),
     })
     const client = clientOf({ url: daemon.url, onUnavailable: 'stale' })
-    await expect(client.check('', EXPORT)).rejects.toMatchObject({ code: 'invalid_request' })
-    await expect(client.check('cus_1', {} as typeof EXPORT)).rejects.toMatchObject({
-      code: 'invalid_request',
-    })
+    const wrong = { code: 'invalid_request' }
+    await expect(client.check('', EXPORT)).rejects.toMatchObject(wrong)
+    await expect(client.check(7 as never, EXPORT)).rejects.toThrow(/of the type number/)
+    for (const needed of [
+      undefined,
+      {},
+      { feature: '' },
+      { feature: 7 },
+      { ...EXPORT, productId: 'pro_1' },
+    ]) {
+      await expect(client.check('cus_1', needed as never)).rejects.toMatchObject(wrong)
+      const pair = { customerId: 'cus_1', ...needed } as never
+      await expect(client.checkMany([pair])).rejects.toMatchObject(wrong)
+    }
+    await expect(client.checkMany({} as never)).rejects.toMatchObject(wrong)
+    await expect(client.watch(undefined as never)).rejects.toMatchObject(wrong)
     const elsewhere = clientOf({ url: `${daemon.url}/elsewhere`, onUnavailable: 'deny' })
     await expect(elsewhere.check('cus_1', EXPORT)).rejects.toMatchObject({ code: 'route_not_found' })
     expect(() => clientOf({ url: 'localhost' })).toThrow(/`url` must be/)
     expect(() => clientOf({ url: daemon.url, apiKey: '' })).toThrow(/`apiKey` is empty/)
+    expect(() => createClient(undefined as never)).toThrow(/`url` must be/)
+  })
+
+  it.each([
+    { environment: 'prod' },
+    { onUnavailable: 'allow' },
+    { maxCustomers: 'x' },
+    { maxCustomers: -1 },
+    { maxAge: Number.NaN },
+    { maxAge: -1 },
+  ])('takes no wrong option: %o', (option) => {
+    const [[name, value] = []] = Object.entries(option)
+    expect(() => clientOf({ url: 'http://127.0.0.1:4680', ...(option as object) })).toThrow(
+      expect.objectContaining({
+        code: 'invalid_options',
+        message: expect.stringContaining(`\`${name}\` is ${value}; use`),
+      }),
+    )
   })
 })
 

@@ -165,6 +165,19 @@ it('gates answer 503, or hand on the error, while the daemon is away, and use ot
   expect([answered?.status, await answered?.json()]).toMatchObject([503, { code: 'access_unavailable' }])
 })
 
+it.each([{ requireFeature, requireProduct }, hono])(
+  'gates without a client, a customer or something that is needed do not start',
+  (gates) => {
+    const options = { client: { check: vi.fn() }, customerId: () => 'cus_1' }
+    const wrong = expect.objectContaining({ code: 'invalid_options' })
+    expect(() => gates.requireFeature('export', undefined as never)).toThrow(wrong)
+    expect(() => gates.requireFeature('export', { ...options, client: undefined } as never)).toThrow(wrong)
+    expect(() => gates.requireFeature('export', { ...options, customerId: 'cus_1' } as never)).toThrow(wrong)
+    expect(() => gates.requireFeature(undefined as never, options)).toThrow(wrong)
+    expect(() => gates.requireProduct('', options)).toThrow(wrong)
+  },
+)
+
 it('the route handler of the Next.js example answers as a gate', async () => {
   const { daemon } = await openDaemon()
   const { GET } = await import(join(ROOT, 'examples/next/app/api/export/route.ts'))
