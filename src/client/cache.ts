@@ -157,7 +157,7 @@ export function createCache(api: Api, maxCustomers: number, maxAgeMs: number, cl
     /** A fresh answer. */
     find(customerId: string): Entry | undefined {
       const entry = kept.get(customerId) ?? older.get(customerId)
-      if (entry === undefined) return undefined
+      if (entry === undefined || closing.aborted) return undefined
       const instant = now()
       return instant < entry.freshUntil && instant - completeAt <= SILENCE_MS ? entry : undefined
     },

@@ -34,6 +34,8 @@ export interface ClientOptions extends ApiOptions {
 
 /** Everything that a customer may use. */
 export interface Access extends Pick<CustomerAccess, 'customerId' | 'entitlements' | 'features'> {
+  /** For `watch`: the answer holds every change up to here; null: there is no answer. */
+  readonly cursor: string | null
   readonly stale: boolean
   readonly reason: Check['reason']
 }
@@ -124,7 +126,14 @@ export function createClient(options: ClientOptions) {
       } catch (error) {
         const known = lastKnown(error, customerId)
         if (known !== undefined) return accessIn(known.answer, true)
-        return { customerId, entitlements: [], features: [], stale: false, reason: 'unavailable' }
+        return {
+          customerId,
+          entitlements: [],
+          features: [],
+          cursor: null,
+          stale: false,
+          reason: 'unavailable',
+        }
       }
     },
 
@@ -174,6 +183,6 @@ function checkIn({ features, products }: Entry, { feature, productId }: Needed):
   return (feature === undefined ? products.get(productId) : features.get(feature)) ?? NONE
 }
 
-function accessIn({ customerId, entitlements, features }: CustomerAccess, stale: boolean): Access {
-  return { customerId, entitlements, features, stale, reason: null }
+function accessIn({ customerId, entitlements, features, cursor }: CustomerAccess, stale: boolean): Access {
+  return { customerId, entitlements, features, cursor, stale, reason: null }
 }

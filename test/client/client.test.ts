@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { type Change, type ClientOptions, createClient } from '../../src/client/client.js'
 import { eventually } from '../setup/eventually.js'
-import { API_KEY, act, ask, configuredFolder, MAY_ALL, serveHere, takeIn } from '../world.js'
+import { API_KEY, act, configuredFolder, MAY_ALL, serveHere, takeIn } from '../world.js'
 import { openLine } from './line.js'
 
 const CONFIG = { ...MAY_ALL, products: { pro_1: { features: ['export'] } } }
@@ -123,6 +123,15 @@ describe('a client', () => {
     await warm('cus_2')
     expect(await client.check('cus_2', EXPORT)).toEqual(YES)
     expect(asked.length).toBeGreaterThan(before)
+  })
+
+  it('asks the daemon for everything once it is closed', async () => {
+    const { client, asked, warm } = await openAll()
+    await warm('cus_1')
+    client.close()
+    const before = asked.length
+    expect(await client.check('cus_1', EXPORT)).toEqual(NO)
+    expect(asked).toHaveLength(before + 1)
   })
 
   it('uses nothing that it kept once the stream is silent, and asks again after the longest age', async () => {
@@ -370,7 +379,7 @@ describe('watch', () => {
   it('hands over each change once and in order, across cuts and a restart', async () => {
     const { client, daemon, folder, line, grant, revoke } = await openAll()
     await grant('cus_1')
-    const { cursor } = (await (await ask(daemon, '/entitlements/cus_1')).json()) as { cursor: string }
+    const { cursor } = await client.list('cus_1')
     const seen: string[] = []
     const ends = new AbortController()
     const watching = client.watch(
