@@ -15,6 +15,8 @@ export interface Check {
   readonly stale: boolean
   /** Why there is no answer; null: there is one. */
   readonly reason: 'unavailable' | null
+  /** The daemon knows no such feature or product: perhaps the id is wrong. */
+  readonly unknown: boolean
 }
 
 /** What the daemon said about a customer. */
@@ -33,8 +35,12 @@ interface KeptEntry extends Entry {
   readonly freshUntil: number
 }
 
-export function checkOf({ active, until }: Pick<Check, 'active' | 'until'>): Check {
-  return Object.freeze({ active, until, stale: false, reason: null })
+export function checkOf({
+  active,
+  until,
+  unknown = false,
+}: Pick<Check, 'active' | 'until'> & Partial<Check>): Check {
+  return Object.freeze({ active, until, stale: false, reason: null, unknown })
 }
 
 function entryOf(answer: CustomerAccess, sentAt: number): Entry {

@@ -30,6 +30,8 @@ export interface ClientOptions extends ApiOptions {
   readonly maxCustomers?: number
   /** Milliseconds after which an answer is asked for again although nothing changed. Default 60,000. */
   readonly maxAge?: number
+  /** Called once for each feature or product that the daemon does not know: most often a typo. Default: console.warn. */
+  readonly onUnknown?: (message: string) => void
 }
 
 /** Everything that a customer may use. */
@@ -65,6 +67,10 @@ export type Client = ReturnType<typeof createClient>
 
 const NONE = checkOf({ active: false, until: null })
 const DENIED: Check = Object.freeze({ ...NONE, reason: 'unavailable' })
+const UNKNOWN = checkOf({ ...NONE, unknown: true })
+
+/** More ids than an app has in its code. */
+const IDS_REMEMBERED = 1_000
 
 /** Of `POST /entitlements/check`. */
 const CHECKS_AT_ONCE = 1_000
@@ -72,7 +78,14 @@ const JSON_TYPE = { 'Content-Type': 'application/json' }
 
 /** @throws LatchkeyError `invalid_options` */
 export function createClient(options: ClientOptions) {
-  const { onUnavailable = 'throw', maxCustomers = 10_000, maxAge = 60_000, ...rest } = validOptions(options)
+  const {
+    onUnavailable = 'throw',
+    maxCustomers = 10_000,
+    maxAge = 60_000,
+    // biome-ignore lint/suspicious/noConsole: it is the only log that every runtime has
+    onUnknown = console.warn,
+    ...rest
+  } = validOptions(options)
   const api = createApi(rest)
   const closing = new AbortController()
   const cache = createCache(api, maxCustomers, maxAge, closing.signal)
@@ -85,12 +98,42 @@ export function createClient(options: ClientOptions) {
 
   function checkStale(error: unknown, customerId: string, needed: Needed): Check {
     const known = lastKnown(error, customerId)
-    return known === undefined ? DENIED : { ...checkIn(known, needed), stale: true }
+    return known === undefined ? DENIED : { ...(checkIn(known, needed) ?? NONE), stale: true }
+  }
+
+  /** By feature or product: the answer for customers whose access does not list it. */
+  const verdicts = new Map<string, { readonly check: Promise<Check>; readonly goodUntil: number }>()
+  const reported = new Set<string>()
+
+  /** Not listed: the daemon is asked once, for all customers, whether it knows the id at all. */
+  function checkMissing(customerId: string, needed: Needed): Promise<Check> {
+    const name = nameOf(needed)
+    const known = verdicts.get(name)
+    if (known !== undefined && api.now() < known.goodUntil) return known.check
+    if (verdicts.size >= IDS_REMEMBERED) verdicts.clear()
+    const check = askMany([{ customerId, ...needed }]).then(
+      ([answer]) => (answer?.unknown ? UNKNOWN : NONE),
+      // The question itself has its answer, and must not fail or wait because of this one.
+      () => NONE,
+    )
+    verdicts.set(name, { check, goodUntil: api.now() + maxAge })
+    return check
+  }
+
+  function report(needed: Needed): void {
+    const name = nameOf(needed)
+    if (reported.has(name) || reported.size >= IDS_REMEMBERED) return
+    reported.add(name)
+    const where = needed.feature === undefined ? 'products.<id>' : 'products.<id>.features'
+    onUnknown(
+      `Latchkey knows no ${name}, so nobody has it. Check the id, and ${where} in the daemon's config.`,
+    )
   }
 
   async function checkAsked(customerId: string, needed: Needed): Promise<Check> {
     try {
-      return checkIn(await cache.ask(validId(customerId)), needed)
+      const entry = await cache.ask(validId(customerId))
+      return checkIn(entry, needed) ?? (await checkMissing(customerId, needed))
     } catch (error) {
       return checkStale(error, customerId, needed)
     }
@@ -102,9 +145,11 @@ export function createClient(options: ClientOptions) {
     const checks = pairs.map(({ customerId, feature, productId }) => ({ customerId, feature, productId }))
     const init = { method: 'POST', headers: JSON_TYPE, body: JSON.stringify({ checks }) }
     try {
-      return await api.ask('/entitlements/check', init, (json) =>
+      const answers = await api.ask('/entitlements/check', init, (json) =>
         (json as { readonly results: readonly Pick<Check, 'active' | 'until'>[] }).results.map(checkOf),
       )
+      for (const [at, pair] of pairs.entries()) if (answers[at]?.unknown) report(pair)
+      return answers
     } catch (error) {
       return pairs.map((pair) => checkStale(error, pair.customerId, pair))
     }
@@ -115,7 +160,9 @@ export function createClient(options: ClientOptions) {
     async check(customerId: string, needed: Needed): Promise<Check> {
       validNeeded(needed)
       const entry = cache.find(customerId)
-      return entry === undefined ? checkAsked(customerId, needed) : checkIn(entry, needed)
+      return entry === undefined
+        ? checkAsked(customerId, needed)
+        : (checkIn(entry, needed) ?? checkMissing(customerId, needed))
     },
 
     /** Everything that a customer may use. @throws LatchkeyError */
@@ -143,7 +190,7 @@ export function createClient(options: ClientOptions) {
       const answers = pairs.map((pair) => {
         validNeeded(pair)
         const entry = cache.find(validId(pair.customerId))
-        return entry === undefined ? null : checkIn(entry, pair)
+        return entry === undefined ? null : (checkIn(entry, pair) ?? checkMissing(pair.customerId, pair))
       })
       const open = pairs.filter((_, at) => answers[at] === null)
       const asked: Check[] = []
@@ -151,7 +198,7 @@ export function createClient(options: ClientOptions) {
         asked.push(...(await askMany(open.slice(from, from + CHECKS_AT_ONCE))))
       }
       const rest = asked.values()
-      return answers.map((answer) => answer ?? rest.next().value ?? NONE)
+      return Promise.all(answers.map((answer) => answer ?? rest.next().value ?? NONE))
     },
 
     /**
@@ -179,8 +226,13 @@ export function createClient(options: ClientOptions) {
   }
 }
 
-function checkIn({ features, products }: Entry, { feature, productId }: Needed): Check {
-  return (feature === undefined ? products.get(productId) : features.get(feature)) ?? NONE
+/** Undefined: the answer does not list it. */
+function checkIn({ features, products }: Entry, { feature, productId }: Needed): Check | undefined {
+  return feature === undefined ? products.get(productId) : features.get(feature)
+}
+
+function nameOf({ feature, productId }: Needed): string {
+  return feature === undefined ? `product "${productId}"` : `feature "${feature}"`
 }
 
 function accessIn({ customerId, entitlements, features, cursor }: CustomerAccess, stale: boolean): Access {

@@ -14,6 +14,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   ],
   maxCustomers: [(value) => Number.isInteger(value) && Number(value) >= 0, 'a whole number from 0'],
   maxAge: [(value) => typeof value === 'number' && value >= 0, 'a number of milliseconds from 0'],
+  onUnknown: [(value) => typeof value === 'function', 'a function'],
 }
 
 /** @throws LatchkeyError `invalid_options` */

@@ -9,7 +9,7 @@ import { openLine } from './line.js'
 
 const CONFIG = { ...MAY_ALL, products: { pro_1: { features: ['export'] } } }
 const EXPORT = { feature: 'export' }
-const YES = { active: true, until: null, stale: false, reason: null }
+const YES = { active: true, until: null, stale: false, reason: null, unknown: false }
 const NO = { ...YES, active: false }
 const UNAVAILABLE = { ...NO, reason: 'unavailable' }
 
@@ -87,7 +87,6 @@ describe('a client', () => {
     const before = asked.length
     expect(await client.check('cus_1', EXPORT)).toEqual(YES)
     expect(await client.check('cus_1', { productId: 'pro_1' })).toEqual(YES)
-    expect(await client.check('cus_1', { productId: 'pro_other' })).toEqual(NO)
     expect(await client.list('cus_1')).toMatchObject({
       features: [{ id: 'export', active: true }],
       stale: false,
@@ -216,6 +215,30 @@ describe('a client', () => {
       YES,
     ])
     expect(asked.slice(before)).toEqual(['/entitlements/check'])
+  })
+
+  it('says once that the daemon knows no such feature or product, and asks about each id once', async () => {
+    const warnings: string[] = []
+    const { client, asked, grant, warm } = await openAll({ onUnknown: (message) => warnings.push(message) })
+    await grant('cus_1')
+    await warm('cus_1')
+    await warm('cus_2')
+    const before = asked.length
+    const UNKNOWN = { ...NO, unknown: true }
+    const ids = [{ feature: 'exprot' }, { productId: 'pro_l' }]
+    for (const needed of ids) {
+      for (const customerId of ['cus_1', 'cus_2']) {
+        expect(await client.check(customerId, needed)).toEqual(UNKNOWN)
+        expect(await client.checkMany([{ customerId, ...needed }])).toEqual([UNKNOWN])
+      }
+    }
+    expect(await client.check('cus_2', EXPORT)).toEqual(NO)
+    expect(asked.slice(before)).toEqual(['/entitlements/check', '/entitlements/check'])
+    expect(await client.checkMany([{ customerId: 'cus_3', feature: 'exprot' }])).toEqual([UNKNOWN])
+    expect(warnings).toEqual([
+      expect.stringMatching(/no feature "exprot".* products\.<id>\.features/),
+      expect.stringMatching(/no product "pro_l"/),
+    ])
   })
 
   it('throws for a refused key and a wrong question, whatever was declared, and says what to do', async () => {
