@@ -31,9 +31,9 @@ function timerOf({ monotonic, wall }: Clock): () => number {
 }
 
 /**
- * A question without an answer. `unavailable`: the daemon did not answer in time, or answered 429 or 5xx. Any other
- * `code` is that of the daemon's answer, as docs/api.md lists them, or `invalid_options`, `unexpected_answer`: something
- * is wrong with the key, the address or the question, and asking again does not help.
+ * A question without an answer. `unavailable`: the daemon did not answer in time, or answered 5xx, or 429 to a right
+ * key. Any other `code` is that of the daemon's answer, as docs/api.md lists them, or `invalid_options`,
+ * `unexpected_answer`: something is wrong with the key, the address or the question, and asking again does not help.
  */
 export class LatchkeyError extends Error {
   readonly code: string
@@ -172,7 +172,8 @@ async function failureOf(response: Response, request: string): Promise<LatchkeyE
   const code = typeof problem?.code === 'string' ? problem.code : 'unexpected_answer'
   const detail = typeof problem?.detail === 'string' ? ` ${problem.detail}` : ''
   const message = `${request} was answered ${status} ${code}.${detail}${HINTS[status] ?? ''}`
-  if (status !== 429 && status < 500) return new LatchkeyError(code, message)
+  const mayPass = status >= 500 || (status === 429 && code !== 'too_many_wrong_keys')
+  if (!mayPass) return new LatchkeyError(code, message)
   const seconds = Number(response.headers.get('retry-after') ?? Number.NaN)
   return unavailable(message, { retryAfterMs: Number.isFinite(seconds) ? seconds * 1000 : null })
 }

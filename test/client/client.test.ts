@@ -4,7 +4,17 @@ import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { type Change, type ClientOptions, createClient } from '../../src/client/client.js'
 import { eventually } from '../setup/eventually.js'
-import { API_KEY, act, ask, configuredFolder, MAY_ALL, serveHere, takeIn } from '../world.js'
+import {
+  API_KEY,
+  act,
+  ask,
+  configuredFolder,
+  keyEntry,
+  MAY_ALL,
+  rewriteConfig,
+  serveHere,
+  takeIn,
+} from '../world.js'
 import { openLine } from './line.js'
 
 const CONFIG = { ...MAY_ALL, products: { pro_1: { features: ['export'] } } }
@@ -224,6 +234,25 @@ describe('a client', () => {
     expect(() => clientOf({ url: 'localhost' })).toThrow(/`url` must be/)
     expect(() => clientOf({ url: daemon.url, apiKey: '' })).toThrow(/`apiKey` is empty/)
   })
+})
+
+it('throws for a refused key under every `onUnavailable`, however often it has been refused', async () => {
+  const options = { onUnavailable: 'stale', random: () => 0.5 } as const
+  const { client, daemon, folder, grant, warm } = await openAll(options)
+  await grant('cus_1')
+  await warm('cus_1')
+  rewriteConfig(folder, { ...CONFIG, api: { keys: [keyEntry('app', 'lk_other')] } })
+  await daemon.reload()
+  const codes = new Set<string>()
+  await eventually(async () => {
+    await client.check('cus_1', EXPORT).then(
+      ({ stale }) => stale && codes.add('stale'),
+      ({ code }) => codes.add(code),
+    )
+    expect([...codes]).toEqual(['unauthorized', 'too_many_wrong_keys'])
+  })
+  const denying = clientOf({ url: daemon.url, onUnavailable: 'deny' })
+  await expect(denying.check('cus_1', EXPORT)).rejects.toMatchObject({ code: 'too_many_wrong_keys' })
 })
 
 describe('a daemon that does not answer', () => {
