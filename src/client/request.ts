@@ -64,7 +64,7 @@ export interface ApiOptions {
   readonly url: string | undefined
   /** A key with the scope `read`. */
   readonly apiKey: string | undefined
-  /** Needed for a key of both environments. */
+  /** Left out: that of the first answer. Name it if the key is for both. */
   readonly environment?: Environment
   /** Milliseconds for one question with all its retries. Default 2000. */
   readonly timeout?: number
@@ -102,7 +102,7 @@ export function createApi({
   }
   const now = timerOf(clock)
   const base = url.replace(/\/+$/, '')
-  const query = environment === undefined ? '' : `?environment=${environment}`
+  let own = environment
 
   /** Full jitter: clients that failed together do not come back together. */
   const backoff = (attempt: number, first: number, longest: number): number =>
@@ -110,6 +110,7 @@ export function createApi({
 
   async function send(path: string, init: RequestInit): Promise<Response> {
     const headers = { Authorization: `Bearer ${apiKey}`, ...init.headers }
+    const query = own === undefined ? '' : `?environment=${own}`
     const response = await fetch(`${base}${path}${query}`, { ...init, headers })
     if (response.ok) return response
     throw await failureOf(response, `${init.method ?? 'GET'} ${path}`)
@@ -121,7 +122,15 @@ export function createApi({
     backoff,
     send,
     /**
-     * Asks until there is an answer that `read` takes (null: it came too late), the retries are used up, or the time.
+     * Whether something that the daemon said is of the environment of this client. Unless one was named, the first says
+     * which: a reload may have the daemon choose another one.
+     */
+    isOwn({ environment: said }: { readonly environment: Environment }): boolean {
+      own ??= said
+      return said === own
+    },
+    /**
+     * Asks until there is an answer that `read` takes (null: it is outdated), the retries are used up, or the time.
      * @throws LatchkeyError
      */
     async ask<Answer>(

@@ -12,6 +12,7 @@ import {
   keyEntry,
   MAY_ALL,
   rewriteConfig,
+  SECRET,
   serveHere,
   takeIn,
 } from '../world.js'
@@ -30,8 +31,8 @@ function clientOf(options: Partial<ClientOptions>) {
 }
 
 /** A daemon, a line to it, and a client whose questions are counted. */
-async function openAll(options: Partial<ClientOptions> = {}) {
-  const folder = configuredFolder(CONFIG)
+async function openAll(options: Partial<ClientOptions> = {}, config: object = CONFIG) {
+  const folder = configuredFolder(config)
   const daemon = await serveHere(folder)
   const line = await openLine(daemon.url)
   const asked: string[] = []
@@ -234,6 +235,42 @@ describe('a client', () => {
     expect(() => clientOf({ url: 'localhost' })).toThrow(/`url` must be/)
     expect(() => clientOf({ url: daemon.url, apiKey: '' })).toThrow(/`apiKey` is empty/)
   })
+})
+
+it('keeps to the environment of its first answer, whichever the daemon would choose after a reload', async () => {
+  const sandbox = { environment: 'sandbox', secrets: [`${SECRET}_sandbox`] }
+  const { client, daemon, folder, line, grant, warm } = await openAll(
+    {},
+    { ...CONFIG, endpoints: { sandbox } },
+  )
+  await grant('cus_1')
+  await grant('cus_2')
+  await warm('cus_1')
+  const streams: Response[] = []
+  const late = clientOf({
+    url: line.url,
+    fetch: async (...request) => {
+      const answer = await fetch(...request)
+      if (String(request[0]).includes('/stream')) streams.push(answer)
+      return answer
+    },
+  })
+  const seen: string[] = []
+  void late.watch(({ customerId }) => seen.push(customerId))
+  await eventually(() => expect(streams).toHaveLength(1))
+
+  rewriteConfig(folder, { ...CONFIG, endpoints: { sandbox, ...CONFIG.endpoints } })
+  await daemon.reload()
+  expect([await client.check('cus_2', EXPORT), await late.check('cus_2', EXPORT)]).toEqual([YES, NO])
+  await act(daemon, 'DELETE', '/customers/cus_1/grants/pro_1?environment=sandbox', {})
+  await eventually(async () => expect(await client.check('cus_1', EXPORT)).toMatchObject({ active: false }))
+  line.cut()
+  line.mend()
+  await warm('cus_2')
+  await act(daemon, 'DELETE', '/customers/cus_2/grants/pro_1?environment=sandbox', {})
+  await eventually(async () => expect(await client.check('cus_2', EXPORT)).toMatchObject({ active: false }))
+  await act(daemon, 'POST', '/customers/cus_3/grants', { productId: 'pro_1', reason: 'a test' })
+  await eventually(() => expect(seen).toEqual(['cus_3']))
 })
 
 it('throws for a refused key under every `onUnavailable`, however often it has been refused', async () => {
