@@ -136,7 +136,8 @@ export function createCache(api: Api, maxCustomers: number, maxAgeMs: number, cl
         place = event.change.cursor
       } else if (event.kind === 'complete') {
         // The request was sent before the daemon began to count.
-        completeAt = Math.min(now(), openedAt + event.afterMs)
+        completeAt = openedAt + event.afterMs
+        api.catchUp(completeAt)
       } else {
         completeAt = LONG_AGO
       }

@@ -15,19 +15,26 @@ export interface Clock {
 const JUMP_MS = 5
 
 /**
- * Milliseconds since any fixed instant, never behind the time that has passed: the monotonic clock may stop while the
- * machine sleeps, and the wall clock then jumps ahead. If somebody sets it ahead, answers only look older.
+ * Milliseconds since any fixed instant, at most JUMP_MS behind the time that has passed: the monotonic clock may stop
+ * while the machine sleeps, and the wall clock then jumps ahead. If somebody sets it ahead, answers only look older.
+ *
+ * Both may stop, as in a virtual machine that is paused, and go on behind. Only somebody else can know that: `catchUp`
+ * takes an instant that has passed for certain.
  */
-function timerOf({ monotonic, wall }: Clock): () => number {
+function timerOf({ monotonic, wall }: Clock) {
   let slept = 0
   let offset = wall() - monotonic()
-  return () => {
-    const now = monotonic()
-    const ahead = wall() - now - offset
+  const now = (): number => {
+    const instant = monotonic()
+    const ahead = wall() - instant - offset
     if (ahead > JUMP_MS) slept += ahead
     if (ahead > JUMP_MS || ahead < 0) offset += ahead
-    return now + slept
+    return instant + slept
   }
+  const catchUp = (passed: number): void => {
+    slept += Math.max(0, passed - now())
+  }
+  return { now, catchUp }
 }
 
 /**
@@ -100,7 +107,8 @@ export function createApi({
       'createClient: `apiKey` is empty. `latchkey keys create` makes one.',
     )
   }
-  const now = timerOf(clock)
+  const timer = timerOf(clock)
+  const { now } = timer
   const base = url.replace(/\/+$/, '')
   let own = environment
 
@@ -117,7 +125,7 @@ export function createApi({
   }
 
   return {
-    now,
+    ...timer,
     timeout,
     backoff,
     send,

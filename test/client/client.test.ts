@@ -181,6 +181,27 @@ describe('a client', () => {
     expect(await isAsked('cus_1')).toBe(true)
   })
 
+  it('lets no answer outlive its end when both clocks stood still and the daemon counted on', async () => {
+    const validUntil = '2026-03-01T12:01:00.000Z'
+    const streams: ServerResponse[] = []
+    const { url, count } = await openStandIn((res, _, { url: path = '' }) => {
+      if (!path.includes('/stream')) return give(res, 200, { ...ANSWER, validUntil })
+      res.writeHead(200, { 'Content-Type': 'text/event-stream' }).write('id: log.7\n\n: 0\n\n')
+      streams.push(res)
+    })
+    let now = 0
+    const client = clientOf({ url, maxAge: 600_000, clock: { monotonic: () => now, wall: () => now } })
+    const isAsked = async () => {
+      const before = count()
+      await client.check('cus_1', EXPORT)
+      return count() > before
+    }
+    await eventually(async () => expect(await isAsked()).toBe(false))
+    now = 1_000
+    streams[0]?.write(': 60000\n\n')
+    await eventually(async () => expect(await isAsked()).toBe(true))
+  })
+
   it('keeps nothing of a store that was replaced', async () => {
     const { client, asked, daemon, line, grant, warm } = await openAll()
     await grant('cus_1')
