@@ -54,8 +54,10 @@ export interface WatchOptions {
  * what the cache says, and questions about one customer that are asked at once, which share an answer. These are never
  * active
  *
- * - after an end of access that was known when the daemon was asked, however the clocks of this machine are set: ages
- *   are measured from the instant at which the question was sent;
+ * - 5 ms after an end of access that was known when the daemon was asked, however the clocks of this machine are set:
+ *   ages are measured from the instant at which the question was sent. Only if all clocks stood still and go on behind,
+ *   as after a pause of a virtual machine, it may be later by the pause, until the stream makes up for it: with its next
+ *   comment, or, if it had to connect again, with the change by which the daemon writes down the end;
  * - after an end by a change that the stream has delivered;
  * - 20 seconds after any change, also if the stream is silent or held up on its way; at once if the stream is cut. Where
  *   there is no stream, `timeout` after it.

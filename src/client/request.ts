@@ -15,25 +15,32 @@ export interface Clock {
 const JUMP_MS = 5
 
 /**
- * Milliseconds since any fixed instant, never behind the time that has passed: the monotonic clock may stop while the
- * machine sleeps, and the wall clock then jumps ahead. If somebody sets it ahead, answers only look older.
+ * Milliseconds since any fixed instant, at most JUMP_MS behind the time that has passed: the monotonic clock may stop
+ * while the machine sleeps, and the wall clock then jumps ahead. If somebody sets it ahead, answers only look older.
+ *
+ * Both may stop, as in a virtual machine that is paused, and go on behind. Only somebody else can know that: `catchUp`
+ * takes an instant that has passed for certain.
  */
-function timerOf({ monotonic, wall }: Clock): () => number {
+function timerOf({ monotonic, wall }: Clock) {
   let slept = 0
   let offset = wall() - monotonic()
-  return () => {
-    const now = monotonic()
-    const ahead = wall() - now - offset
+  const now = (): number => {
+    const instant = monotonic()
+    const ahead = wall() - instant - offset
     if (ahead > JUMP_MS) slept += ahead
     if (ahead > JUMP_MS || ahead < 0) offset += ahead
-    return now + slept
+    return instant + slept
   }
+  const catchUp = (passed: number): void => {
+    slept += Math.max(0, passed - now())
+  }
+  return { now, catchUp }
 }
 
 /**
- * A question without an answer. `unavailable`: the daemon did not answer in time, or answered 429 or 5xx. Any other
- * `code` is that of the daemon's answer, as docs/api.md lists them, or `invalid_options`, `unexpected_answer`: something
- * is wrong with the key, the address or the question, and asking again does not help.
+ * A question without an answer. `unavailable`: the daemon did not answer in time, or answered 5xx, or 429 to a right
+ * key. Any other `code` is that of the daemon's answer, as docs/api.md lists them, or `invalid_options`,
+ * `unexpected_answer`: something is wrong with the key, the address or the question, and asking again does not help.
  */
 export class LatchkeyError extends Error {
   readonly code: string
@@ -64,7 +71,7 @@ export interface ApiOptions {
   readonly url: string | undefined
   /** A key with the scope `read`. */
   readonly apiKey: string | undefined
-  /** Needed for a key of both environments. */
+  /** Left out: that of the first answer. Name it if the key is for both. */
   readonly environment?: Environment
   /** Milliseconds for one question with all its retries. Default 2000. */
   readonly timeout?: number
@@ -100,9 +107,10 @@ export function createApi({
       'createClient: `apiKey` is empty. `latchkey keys create` makes one.',
     )
   }
-  const now = timerOf(clock)
+  const timer = timerOf(clock)
+  const { now } = timer
   const base = url.replace(/\/+$/, '')
-  const query = environment === undefined ? '' : `?environment=${environment}`
+  let own = environment
 
   /** Full jitter: clients that failed together do not come back together. */
   const backoff = (attempt: number, first: number, longest: number): number =>
@@ -110,18 +118,27 @@ export function createApi({
 
   async function send(path: string, init: RequestInit): Promise<Response> {
     const headers = { Authorization: `Bearer ${apiKey}`, ...init.headers }
+    const query = own === undefined ? '' : `?environment=${own}`
     const response = await fetch(`${base}${path}${query}`, { ...init, headers, redirect: 'manual' })
     if (response.ok) return response
     throw await failureOf(response, `${init.method ?? 'GET'} ${path}`)
   }
 
   return {
-    now,
+    ...timer,
     timeout,
     backoff,
     send,
     /**
-     * Asks until there is an answer that `read` takes (null: it came too late), the retries are used up, or the time.
+     * Whether something that the daemon said is of the environment of this client. Unless one was named, the first says
+     * which: a reload may have the daemon choose another one.
+     */
+    isOwn({ environment: said }: { readonly environment: Environment }): boolean {
+      own ??= said
+      return said === own
+    },
+    /**
+     * Asks until there is an answer that `read` takes (null: it is outdated), the retries are used up, or the time.
      * @throws LatchkeyError
      */
     async ask<Answer>(
@@ -190,7 +207,8 @@ async function failureOf(response: Response, request: string): Promise<LatchkeyE
   if (!isOfDaemon && status !== 429 && status < 500) return unexpected(request, status)
   const detail = typeof problem?.detail === 'string' ? ` ${problem.detail}` : ''
   const message = `${request} was answered ${status} ${code}.${detail}${HINTS[status] ?? ''}`
-  if (status !== 429 && status < 500) return new LatchkeyError(code, message)
+  const mayPass = status >= 500 || (status === 429 && code !== 'too_many_wrong_keys')
+  if (!mayPass) return new LatchkeyError(code, message)
   const seconds = Number(response.headers.get('retry-after') ?? Number.NaN)
   return unavailable(message, { retryAfterMs: Number.isFinite(seconds) ? seconds * 1000 : null })
 }

@@ -23,8 +23,8 @@ const HINTS = {
 /**
  * Finds the key that a request carries.
  *
- * @throws LatchkeyError `unauthorized`, with the same text whatever is wrong; `key_expired`; `rate_limited`, for a
- * valid key only by its own limit; `forbidden` if the key lacks `scope`.
+ * @throws LatchkeyError `unauthorized`, with the same text whatever is wrong; `key_expired`; `too_many_wrong_keys`, after
+ * which a valid key is still let in; `rate_limited`, by the limit of a valid key; `forbidden` if it lacks `scope`.
  */
 export type Authenticate = (req: IncomingMessage, scope: ApiScope) => ApiKey
 
@@ -53,8 +53,8 @@ export function createAuthenticate(deps: AuthenticateDeps): Authenticate {
       hint: HINTS[what],
     })
     if (limited) {
-      const message = 'Too many requests from this address had no valid API key.'
-      return new LatchkeyError('rate_limited', message, { retryAfterSeconds })
+      const message = 'Too many requests from this address had no valid API key: send a valid one.'
+      return new LatchkeyError('too_many_wrong_keys', message, { retryAfterSeconds })
     }
     return what === 'expired'
       ? new LatchkeyError(

@@ -4,7 +4,17 @@ import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { type Change, type ClientOptions, createClient } from '../../src/client/client.js'
 import { eventually } from '../setup/eventually.js'
-import { API_KEY, act, configuredFolder, MAY_ALL, serveHere, takeIn } from '../world.js'
+import {
+  API_KEY,
+  act,
+  configuredFolder,
+  keyEntry,
+  MAY_ALL,
+  rewriteConfig,
+  SECRET,
+  serveHere,
+  takeIn,
+} from '../world.js'
 import { openLine } from './line.js'
 
 const CONFIG = { ...MAY_ALL, products: { pro_1: { features: ['export'] } } }
@@ -20,8 +30,8 @@ function clientOf(options: Partial<ClientOptions>) {
 }
 
 /** A daemon, a line to it, and a client whose questions are counted. */
-async function openAll(options: Partial<ClientOptions> = {}) {
-  const folder = configuredFolder(CONFIG)
+async function openAll(options: Partial<ClientOptions> = {}, config: object = CONFIG) {
+  const folder = configuredFolder(config)
   const daemon = await serveHere(folder)
   const line = await openLine(daemon.url)
   const asked: string[] = []
@@ -181,6 +191,27 @@ describe('a client', () => {
     expect(await isAsked('cus_1')).toBe(true)
   })
 
+  it('lets no answer outlive its end when both clocks stood still and the daemon counted on', async () => {
+    const validUntil = '2026-03-01T12:01:00.000Z'
+    const streams: ServerResponse[] = []
+    const { url, count } = await openStandIn((res, _, { url: path = '' }) => {
+      if (!path.includes('/stream')) return give(res, 200, { ...ANSWER, validUntil })
+      res.writeHead(200, { 'Content-Type': 'text/event-stream' }).write('id: log.7\n\n: 0\n\n')
+      streams.push(res)
+    })
+    let now = 0
+    const client = clientOf({ url, maxAge: 600_000, clock: { monotonic: () => now, wall: () => now } })
+    const isAsked = async () => {
+      const before = count()
+      await client.check('cus_1', EXPORT)
+      return count() > before
+    }
+    await eventually(async () => expect(await isAsked()).toBe(false))
+    now = 1_000
+    streams[0]?.write(': 60000\n\n')
+    await eventually(async () => expect(await isAsked()).toBe(true))
+  })
+
   it('keeps nothing of a store that was replaced', async () => {
     const { client, asked, daemon, line, grant, warm } = await openAll()
     await grant('cus_1')
@@ -319,6 +350,61 @@ describe('an address that leads elsewhere', () => {
     const client = clientOf({ url, onUnavailable: 'deny', maxCustomers: 0 })
     expect(await client.check('cus_1', EXPORT)).toEqual(UNAVAILABLE)
   })
+})
+
+it('keeps to the environment of its first answer, whichever the daemon would choose after a reload', async () => {
+  const sandbox = { environment: 'sandbox', secrets: [`${SECRET}_sandbox`] }
+  const { client, daemon, folder, line, grant, warm } = await openAll(
+    {},
+    { ...CONFIG, endpoints: { sandbox } },
+  )
+  await grant('cus_1')
+  await grant('cus_2')
+  await warm('cus_1')
+  const streams: Response[] = []
+  const late = clientOf({
+    url: line.url,
+    fetch: async (...request) => {
+      const answer = await fetch(...request)
+      if (String(request[0]).includes('/stream')) streams.push(answer)
+      return answer
+    },
+  })
+  const seen: string[] = []
+  void late.watch(({ customerId }) => seen.push(customerId))
+  await eventually(() => expect(streams).toHaveLength(1))
+
+  rewriteConfig(folder, { ...CONFIG, endpoints: { sandbox, ...CONFIG.endpoints } })
+  await daemon.reload()
+  expect([await client.check('cus_2', EXPORT), await late.check('cus_2', EXPORT)]).toEqual([YES, NO])
+  await act(daemon, 'DELETE', '/customers/cus_1/grants/pro_1?environment=sandbox', {})
+  await eventually(async () => expect(await client.check('cus_1', EXPORT)).toMatchObject({ active: false }))
+  line.cut()
+  line.mend()
+  await warm('cus_2')
+  await act(daemon, 'DELETE', '/customers/cus_2/grants/pro_1?environment=sandbox', {})
+  await eventually(async () => expect(await client.check('cus_2', EXPORT)).toMatchObject({ active: false }))
+  await act(daemon, 'POST', '/customers/cus_3/grants', { productId: 'pro_1', reason: 'a test' })
+  await eventually(() => expect(seen).toEqual(['cus_3']))
+})
+
+it('throws for a refused key under every `onUnavailable`, however often it has been refused', async () => {
+  const options = { onUnavailable: 'stale', random: () => 0.5 } as const
+  const { client, daemon, folder, grant, warm } = await openAll(options)
+  await grant('cus_1')
+  await warm('cus_1')
+  rewriteConfig(folder, { ...CONFIG, api: { keys: [keyEntry('app', 'lk_other')] } })
+  await daemon.reload()
+  const codes = new Set<string>()
+  await eventually(async () => {
+    await client.check('cus_1', EXPORT).then(
+      ({ stale }) => stale && codes.add('stale'),
+      ({ code }) => codes.add(code),
+    )
+    expect([...codes]).toEqual(['unauthorized', 'too_many_wrong_keys'])
+  })
+  const denying = clientOf({ url: daemon.url, onUnavailable: 'deny' })
+  await expect(denying.check('cus_1', EXPORT)).rejects.toMatchObject({ code: 'too_many_wrong_keys' })
 })
 
 describe('a daemon that does not answer', () => {

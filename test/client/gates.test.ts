@@ -178,6 +178,40 @@ it.each([{ requireFeature, requireProduct }, hono])(
   },
 )
 
+it('no request passes a gate that fails, whatever it fails with', async () => {
+  const { daemon } = await openDaemon()
+  const client = createClient({ url: daemon.url, apiKey: API_KEY, maxCustomers: 0 })
+  const thrown = [undefined, null, 'route', 'router', false, 0]
+  const app = express()
+    .get(
+      '/id/:index',
+      requireFeature('export', {
+        client,
+        customerId: ({ params }) => Promise.reject(thrown[Number(params.index)]),
+      }),
+      (_, res) => void res.send('in'),
+    )
+    .get(
+      '/denied/:index',
+      requireFeature('other', {
+        client,
+        customerId: () => 'cus_1',
+        onDenied: (_, { params }) => Promise.reject(thrown[Number(params.index)]),
+      }),
+      (_, res) => void res.send('in'),
+    )
+    .use((_: Error, _req: express.Request, res: express.Response, _next: express.NextFunction) =>
+      res.status(500).send('refused'),
+    )
+  const visit = await visitExpress(app)
+  for (const index of thrown.keys()) {
+    for (const path of ['id', 'denied']) {
+      const answer = await visit(`/${path}/${index}`)
+      expect([answer.status, await answer.text()]).toEqual([500, 'refused'])
+    }
+  }
+})
+
 it('the route handler of the Next.js example answers as a gate', async () => {
   const { daemon } = await openDaemon()
   const { GET } = await import(join(ROOT, 'examples/next/app/api/export/route.ts'))

@@ -49,7 +49,7 @@ describe('an address that sends wrong keys', () => {
     const limited = await request(url).get('/metrics').set(bearer('wrong'))
     expect(limited.status).toBe(429)
     expect(Number(limited.headers['retry-after'])).toBeGreaterThan(0)
-    expect(limited.body).toMatchObject({ status: 429, code: 'rate_limited' })
+    expect(limited.body).toMatchObject({ status: 429, code: 'too_many_wrong_keys' })
   })
 
   it('is logged up to the limit and once more, without the key or whom it asked about', async () => {
