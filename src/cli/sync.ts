@@ -163,7 +163,10 @@ function runText(run: SyncRunJson, isConfirmed: boolean): string {
   }
   if (!run.leads) return `another instance makes the calls: ${counted(run.left, 'call')} left to it\n`
   const { done: _, paused: _paused, leads: _leads, given, taken, unchanged, ...others } = run
-  const further = Object.entries(others).flatMap(([what, count]) => (count > 0 ? [`${count} ${what}`] : []))
+  const further = Object.entries(others).flatMap(([what, count]) => {
+    if (count === 0) return []
+    return [what === 'messages' ? counted(count, 'message') : `${count} ${what}`]
+  })
   return linesText([
     `${given} given, ${taken} taken, ${unchanged} were so already`,
     ...(further.length === 0 ? [] : [`${further.join(', ')}: see \`latchkey sync status\``]),
@@ -256,10 +259,15 @@ const syncReplayCommand = apiCommand('sync replay [message]', {
     to: value('<time>', '... and before this time (default: now)', parseInstant),
     webhook: value('<id>', 'only to this address (default: all)', parseId),
   },
-  async run({ api, args: [id], options: { from, to, webhook, environment }, show }) {
-    if ((id === undefined) === (from === undefined)) {
-      throw new LatchkeyError('usage', 'name a message, or --from')
+  check({ args: [id], options: { from, webhook } }) {
+    if (id !== undefined && from !== undefined)
+      throw new LatchkeyError('usage', 'name a message or --from, not both')
+    if (id === undefined && from === undefined) {
+      const todo = webhook === undefined ? 'name a message, or say from when' : 'say from when'
+      throw new LatchkeyError('usage', `${todo}: --from <time>`)
     }
+  },
+  async run({ api, args: [id], options: { from, to, webhook, environment }, show }) {
     const ids = id === undefined ? undefined : [id]
     const body = { ids, from: isoTime(from), to: isoTime(to), webhook }
     const request = { query: { environment }, body }
