@@ -299,7 +299,9 @@ type TargetJson = SyncStatusJson['targets'][number]
 
 /** Each target with its memberships, the limits in force, and the findings that `latchkey doctor` shows too. */
 export function statusText(status: SyncStatusJson, now: number, paint: Paint): string {
-  const { sweptAt, platforms, targets } = status
+  const { platforms, targets, webhooks } = status
+  // A sweep is of roles and groups alone.
+  const sweptAt = targets.length === 0 ? null : status.sweptAt
   const limits = [
     ...platforms.map(({ platform: name, ...one }) => ({ name, ...one })),
     ...targets.map(({ target: name, ...one }) => ({ name, ...one })),
@@ -311,7 +313,7 @@ export function statusText(status: SyncStatusJson, now: number, paint: Paint): s
   )
   return linesText([
     ...tableLines(targets.map(targetCells), paint),
-    ...(targets.length === 0 ? ['no product has a role or group'] : []),
+    ...(targets.length === 0 && webhooks.length === 0 ? ['no product has a role or group'] : []),
     ...limits,
     ...checkSync(status, now).map((finding) => findingLine(finding, paint).trimEnd()),
     ...(sweptAt === null ? [] : [`last sweep ${durationText(Math.max(0, now - Date.parse(sweptAt)))} ago`]),

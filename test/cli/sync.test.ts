@@ -342,4 +342,9 @@ describe('the text of sync status', () => {
       .split('\n')
     expect(rest).toEqual(lines)
   })
+
+  it('says nothing of roles and groups where there are only webhooks', () => {
+    const told = { ...STATUS, sweptAt: AN_HOUR_AGO, targets: [], webhooks: [WEBHOOK] }
+    expect(statusText(told, NOW, (_style, text) => text)).toMatch(/^ok {4}sync webhook:default .*\n$/)
+  })
 })
