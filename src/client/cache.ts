@@ -108,6 +108,12 @@ export function createCache(api: Api, maxCustomers: number, maxAgeMs: number, cl
   }
 
   function send(customerId: string): Promise<Entry> {
+    if (customerId === '.' || customerId === '..') {
+      throw new LatchkeyError(
+        'invalid_request',
+        `The customer id "${customerId}" can't be in a URL: ask with checkMany.`,
+      )
+    }
     const sentFrom = place
     const read = (json: unknown, sentAt: number): Entry | null => {
       const entry = entryOf(json as CustomerAccess, sentAt)

@@ -87,7 +87,24 @@ export type Api = ReturnType<typeof createApi>
 
 const FIRST_WAIT_MS = 100
 const LONGEST_WAIT_MS = 2_000
+/** Timers take no more. */
+const LONGEST_TIMEOUT_MS = 2 ** 31 - 1
+/** What a header can hold, without spaces. */
+const HEADER_TEXT = /^[\x21-\x7e\x80-\xff]+$/
 
+const invalidOption = (what: string) => new LatchkeyError('invalid_options', `createClient: ${what}`)
+
+/** `fetch` refuses other URLs, which would look as if the daemon could not be asked. */
+function baseOf(url: string | undefined): string {
+  if (url !== undefined && URL.canParse(url)) {
+    const { protocol, href, origin, pathname } = new URL(url)
+    // Then there are no credentials, and no query.
+    if (/^https?:$/.test(protocol) && href === origin + pathname) return href.replace(/\/+$/, '')
+  }
+  throw invalidOption('`url` must be the URL of the daemon: http or https, without credentials or a query.')
+}
+
+/** @throws LatchkeyError `invalid_options` */
 export function createApi({
   url,
   apiKey,
@@ -98,18 +115,16 @@ export function createApi({
   clock = { monotonic: () => performance.now(), wall: Date.now },
   random = Math.random,
 }: ApiOptions) {
-  if (url === undefined || !URL.canParse(url)) {
-    throw new LatchkeyError('invalid_options', 'createClient: `url` must be the URL of the daemon.')
+  const base = baseOf(url)
+  const key = apiKey?.trim() ?? ''
+  if (!HEADER_TEXT.test(key)) {
+    throw invalidOption('`apiKey` is empty, or can’t be sent in a header. `latchkey keys create` makes one.')
   }
-  if (!apiKey) {
-    throw new LatchkeyError(
-      'invalid_options',
-      'createClient: `apiKey` is empty. `latchkey keys create` makes one.',
-    )
+  if (!Number.isInteger(timeout) || timeout < 1 || timeout > LONGEST_TIMEOUT_MS) {
+    throw invalidOption(`\`timeout\` must be whole milliseconds, from 1 to ${LONGEST_TIMEOUT_MS}.`)
   }
   const timer = timerOf(clock)
   const { now } = timer
-  const base = url.replace(/\/+$/, '')
   let own = environment
 
   /** Full jitter: clients that failed together do not come back together. */
@@ -117,7 +132,7 @@ export function createApi({
     random() * Math.min(longest, first * 2 ** attempt)
 
   async function send(path: string, init: RequestInit): Promise<Response> {
-    const headers = { Authorization: `Bearer ${apiKey}`, ...init.headers }
+    const headers = { Authorization: `Bearer ${key}`, ...init.headers }
     const query = own === undefined ? '' : `?environment=${own}`
     const response = await fetch(`${base}${path}${query}`, { ...init, headers, redirect: 'manual' })
     if (response.ok) return response

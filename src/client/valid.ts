@@ -51,8 +51,9 @@ export function validNeeded(needed: Needed, code = 'invalid_request'): void {
 
 /** @throws LatchkeyError `invalid_request` */
 export function validId(customerId: string): string {
-  if (typeof customerId === 'string' && customerId !== '') return customerId
-  const given = customerId === '' ? 'empty' : `of the type ${typeof customerId}`
+  const isText = typeof customerId === 'string'
+  if (isText && customerId !== '' && customerId.isWellFormed()) return customerId
+  const given = isText ? 'empty, or not Unicode' : `of the type ${typeof customerId}`
   throw new LatchkeyError(
     'invalid_request',
     `The customer id is ${given}: pass the id of a customer of the payments service, a string.`,

@@ -299,8 +299,6 @@ describe('a client', () => {
     await expect(client.watch(undefined as never)).rejects.toMatchObject(wrong)
     const elsewhere = clientOf({ url: `${daemon.url}/elsewhere`, onUnavailable: 'deny' })
     await expect(elsewhere.check('cus_1', EXPORT)).rejects.toMatchObject({ code: 'route_not_found' })
-    expect(() => clientOf({ url: 'localhost' })).toThrow(/`url` must be/)
-    expect(() => clientOf({ url: daemon.url, apiKey: '' })).toThrow(/`apiKey` is empty/)
     expect(() => createClient(undefined as never)).toThrow(/`url` must be/)
   })
 
@@ -319,6 +317,36 @@ describe('a client', () => {
         message: expect.stringContaining(`\`${name}\` is ${value}; use`),
       }),
     )
+  })
+
+  it('refuses options that no question could be asked with', () => {
+    const url = 'http://127.0.0.1:4680'
+    for (const [option, message] of [
+      ...['localhost', 'ftp://127.0.0.1', 'http://user:secret@127.0.0.1', `${url}/?x=1`].map(
+        (one) => [{ url: one }, /`url` must be/] as const,
+      ),
+      ...['', 'lk_one\nlk_two', 'ключ'].map((apiKey) => [{ apiKey }, /`apiKey` is empty, or/] as const),
+      ...[-1, 0, 1.5, Number.NaN, Infinity].map((timeout) => [{ timeout }, /`timeout` must be/] as const),
+    ]) {
+      expect(() => clientOf({ url, ...option })).toThrow(
+        expect.objectContaining({ code: 'invalid_options', message: expect.stringMatching(message) }),
+      )
+    }
+  })
+
+  it('asks about any id that a customer can have', async () => {
+    const { client, asked, grant } = await openAll({ maxCustomers: 0, onUnknown: () => {} })
+    const long = '\u{E000}'.repeat(255)
+    await grant(encodeURIComponent(long))
+    const pairs = Array.from({ length: 1_000 }, () => ({ customerId: long, feature: long }))
+    expect(await client.checkMany([...pairs, { customerId: long, ...EXPORT }])).toEqual([
+      ...pairs.map(() => ({ ...NO, unknown: true })),
+      YES,
+    ])
+    expect(asked).toHaveLength(3)
+    expect(await client.checkMany([{ customerId: '..', ...EXPORT }])).toEqual([NO])
+    for (const id of ['.', '..', '\ud800'])
+      await expect(client.check(id, EXPORT)).rejects.toMatchObject({ code: 'invalid_request' })
   })
 })
 

@@ -1,4 +1,4 @@
-/* The examples of docs/client.md and examples/next, as they are there. */
+/* The examples of docs/client.md and examples/next, as they are there but for the port. */
 
 import { once } from 'node:events'
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -48,7 +48,7 @@ function exampleFile(importing: string): string {
     symlinkSync(join(ROOT, 'node_modules', name), join(folder, 'node_modules', name))
   symlinkSync(ROOT, join(folder, 'node_modules', 'latchkey'))
   const file = join(folder, 'example.mjs')
-  writeFileSync(file, example?.text ?? '')
+  writeFileSync(file, example?.text.replace('listen(3000)', 'listen(0)') ?? '')
   return file
 }
 
