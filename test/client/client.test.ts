@@ -88,6 +88,38 @@ const give = (res: ServerResponse, status: number, body: object, headers = {}) =
   res.end(JSON.stringify({ ...body, ...type }))
 }
 
+/** A client with two answers kept, and a stream whose comments come when they are wanted. */
+async function openProving(validUntil: string | null) {
+  let now = 0
+  const streams: ServerResponse[] = []
+  const { url, count } = await openStandIn((res, _, { url: path = '' }) => {
+    if (!path.includes('/stream')) return give(res, 200, { ...ANSWER, validUntil })
+    res.writeHead(200, { 'Content-Type': 'text/event-stream' }).write('id: log.7\n\n: 0\n\n')
+    streams.push(res)
+  })
+  const client = clientOf({ url, maxAge: 600_000, clock: { monotonic: () => now, wall: () => now } })
+  const isAsked = async (customerId: string) => {
+    const before = count()
+    await client.check(customerId, EXPORT)
+    return count() > before
+  }
+  await eventually(async () =>
+    expect([await isAsked('cus_1'), await isAsked('cus_2')]).toEqual([false, false]),
+  )
+  return {
+    isAsked,
+    goTo(instant: number) {
+      now = instant
+    },
+    /** Says that everything stored up to an instant was delivered; resolves when the client has read it. */
+    async prove(afterMs: number) {
+      const change = JSON.stringify({ ...ANSWER, customerId: 'cus_2', cursor: 'log.8' })
+      streams[0]?.write(`: ${afterMs}\n\nid: log.8\nevent: change\ndata: ${change}\n\n`)
+      await eventually(async () => expect(await isAsked('cus_2')).toBe(true))
+    },
+  }
+}
+
 describe('a client', () => {
   it('answers from its cache until a change of the customer comes on the stream', async () => {
     const { client, asked, grant, revoke, warm } = await openAll()
@@ -165,51 +197,19 @@ describe('a client', () => {
   })
 
   it('takes a proof of the stream that was held up for no newer than it is', async () => {
-    let now = 0
-    const streams: ServerResponse[] = []
-    const change = { ...ANSWER, customerId: 'cus_2', cursor: 'log.8' }
-    const { url, count } = await openStandIn((res, _, { url: path = '' }) => {
-      if (!path.includes('/stream')) return give(res, 200, ANSWER)
-      res.writeHead(200, { 'Content-Type': 'text/event-stream' }).write('id: log.7\n\n: 0\n\n')
-      streams.push(res)
-    })
-    const client = clientOf({ url, clock: { monotonic: () => now, wall: () => now } })
-    const isAsked = async (customerId: string) => {
-      const before = count()
-      await client.check(customerId, EXPORT)
-      return count() > before
-    }
-    await eventually(async () =>
-      expect([await isAsked('cus_1'), await isAsked('cus_2')]).toEqual([false, false]),
-    )
-    now = 19_000
-    streams[0]?.write(`: 1\n\nid: log.8\nevent: change\ndata: ${JSON.stringify(change)}\n\n`)
-    // Then the client has read both.
-    await eventually(async () => expect(await isAsked('cus_2')).toBe(true))
+    const { isAsked, goTo, prove } = await openProving(null)
+    goTo(19_000)
+    await prove(1)
     expect(await isAsked('cus_1')).toBe(false)
-    now = 21_000
+    goTo(21_000)
     expect(await isAsked('cus_1')).toBe(true)
   })
 
   it('lets no answer outlive its end when both clocks stood still and the daemon counted on', async () => {
-    const validUntil = '2026-03-01T12:01:00.000Z'
-    const streams: ServerResponse[] = []
-    const { url, count } = await openStandIn((res, _, { url: path = '' }) => {
-      if (!path.includes('/stream')) return give(res, 200, { ...ANSWER, validUntil })
-      res.writeHead(200, { 'Content-Type': 'text/event-stream' }).write('id: log.7\n\n: 0\n\n')
-      streams.push(res)
-    })
-    let now = 0
-    const client = clientOf({ url, maxAge: 600_000, clock: { monotonic: () => now, wall: () => now } })
-    const isAsked = async () => {
-      const before = count()
-      await client.check('cus_1', EXPORT)
-      return count() > before
-    }
-    await eventually(async () => expect(await isAsked()).toBe(false))
-    now = 1_000
-    streams[0]?.write(': 60000\n\n')
-    await eventually(async () => expect(await isAsked()).toBe(true))
+    const { isAsked, goTo, prove } = await openProving('2026-03-01T12:01:00.000Z')
+    goTo(1_000)
+    await prove(60_000)
+    expect(await isAsked('cus_1')).toBe(true)
   })
 
   it('keeps nothing of a store that was replaced', async () => {
