@@ -132,6 +132,7 @@ function customerOf({ environment, customerId }: Pick<Change, 'environment' | 'c
 export async function createOutbound(deps: OutboundDeps) {
   const { db, writeSync, addresses, featuresOf, isPaused, clock, random, reachOf, log } = deps
   const stopping = new AbortController()
+  const testing = new AbortController()
   const settle = inBatches(async (outcomes: readonly MessageOutcome[]) => {
     await writeSync('settleMessages', outcomes)
     return []
@@ -284,8 +285,15 @@ export async function createOutbound(deps: OutboundDeps) {
       if (to === undefined) return null
       const at = clock()
       const sent = testOf(type, environment ?? to.environments[0] ?? 'live', at)
-      const answer = await postMessage(to, sent, at, stopping.signal, deps.post)
+      const answer = await postMessage(to, sent, at, testing.signal, deps.post).catch((error: unknown) => {
+        if (testing.signal.aborted) return UNANSWERED
+        throw error
+      })
       return { id: sent.id, delivered: isDelivered(answer), ...shownOf(answer), ms: clock() - at }
+    },
+    /** Ends test messages in flight: their requests, which a stop awaits, are answered at once. */
+    async endTests(): Promise<void> {
+      testing.abort()
     },
     /** Starts nothing more, and waits a few seconds for attempts in flight. */
     async stop(): Promise<void> {
@@ -296,6 +304,12 @@ export async function createOutbound(deps: OutboundDeps) {
       clearTimeout(giveUp)
     },
   }
+}
+
+const UNANSWERED: Answer = {
+  status: null,
+  reason: 'the daemon stopped before the answer: send the test again',
+  closedUntil: null,
 }
 
 /** What the log of attempts keeps of an answer. */

@@ -226,7 +226,7 @@ describe('the log of outbound webhooks', () => {
   })
 })
 
-it('a test message is sent past the queue and the log, says what it is, and what was answered', async () => {
+it('a test message is sent past the queue and the log, says what it is, and what was answered, also by a stop', async () => {
   const { store, app, crm, addresses, find } = await logged()
   crm.answerWith(status(500))
   store.pause(true)
@@ -245,6 +245,15 @@ it('a test message is sent past the queue and the log, says what it is, and what
     status: 500,
   })
   expect(await outbound.test('odd', 'entitlement.granted')).toBe(null)
+  app.answerWith(() => {})
+  const unanswered = outbound.test('app', 'entitlement.granted')
+  await arrive(app, 2)
+  await outbound.endTests()
+  expect(await unanswered).toMatchObject({
+    delivered: false,
+    status: null,
+    error: expect.stringContaining('stopped'),
+  })
   expect(await find()).toEqual([])
   expect(await outbound.status()).toMatchObject([{ lastDeliveredAt: null }, { lastError: null }])
 })

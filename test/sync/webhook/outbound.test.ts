@@ -302,7 +302,7 @@ describe('the outbound webhook', () => {
     await outbound.stop()
     const unreachable = await store.tell({ url: url.replace(/:\d+/, ':9') })
     await store.change({})
-    await eventually(() => expect(store.logged()).toContain('no connection'))
+    await eventually(() => expect(store.logged()).toContain('no connection (fetch refuses this port'))
     pass(unreachable, MINUTE)
     await eventually(() => expect(store.logged()).toContain('webhook delivery is failing'))
     const [message] = receiver.received
