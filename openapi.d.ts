@@ -2195,6 +2195,22 @@ export interface components {
                 };
             };
         };
+        /** @description `rate_limited`: Too many requests. `too_many_wrong_keys`: Too many wrong keys. */
+        "rate_limited-or-too_many_wrong_keys": {
+            headers: {
+                /** @description Seconds to wait before another attempt. */
+                "Retry-After": number;
+                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                "X-Request-Id": string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @enum {string} */
+                    code: "rate_limited" | "too_many_wrong_keys";
+                };
+            };
+        };
         /** @description `rebuild_running`: A rebuild is running. `replay_running`: A replay is running. */
         "rebuild_running-or-replay_running": {
             headers: {
@@ -2445,7 +2461,7 @@ export interface operations {
             408: components["responses"]["body_incomplete"];
             413: components["responses"]["body_too_large"];
             415: components["responses"]["encoding_not_supported-or-media_type_not_supported"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["not_stored-or-store_unavailable"];
@@ -2557,7 +2573,7 @@ export interface operations {
             408: components["responses"]["body_incomplete"];
             413: components["responses"]["body_too_large"];
             415: components["responses"]["encoding_not_supported-or-media_type_not_supported"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["not_stored-or-store_unavailable"];
@@ -2676,7 +2692,7 @@ export interface operations {
             401: components["responses"]["key_expired-or-unauthorized"];
             403: components["responses"]["forbidden"];
             408: components["responses"]["body_incomplete"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["store_unavailable"];
@@ -2778,7 +2794,7 @@ export interface operations {
             401: components["responses"]["key_expired-or-unauthorized"];
             403: components["responses"]["forbidden"];
             408: components["responses"]["body_incomplete"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["store_unavailable"];
@@ -2868,7 +2884,7 @@ export interface operations {
             401: components["responses"]["key_expired-or-unauthorized"];
             403: components["responses"]["forbidden"];
             408: components["responses"]["body_incomplete"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["store_unavailable"];
@@ -2943,7 +2959,7 @@ export interface operations {
             401: components["responses"]["key_expired-or-unauthorized"];
             403: components["responses"]["forbidden"];
             408: components["responses"]["body_incomplete"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["store_unavailable"];
@@ -3003,7 +3019,7 @@ export interface operations {
             401: components["responses"]["key_expired-or-unauthorized"];
             403: components["responses"]["forbidden"];
             408: components["responses"]["body_incomplete"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["store_unavailable"];
@@ -3040,7 +3056,7 @@ export interface operations {
             403: components["responses"]["forbidden"];
             404: components["responses"]["customer_not_found"];
             408: components["responses"]["body_incomplete"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["store_unavailable"];
@@ -3084,7 +3100,7 @@ export interface operations {
             408: components["responses"]["body_incomplete"];
             413: components["responses"]["body_too_large"];
             415: components["responses"]["encoding_not_supported"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["not_stored-or-store_unavailable"];
@@ -3139,7 +3155,7 @@ export interface operations {
             401: components["responses"]["key_expired-or-unauthorized"];
             403: components["responses"]["forbidden"];
             408: components["responses"]["body_incomplete"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["store_unavailable"];
@@ -3219,7 +3235,7 @@ export interface operations {
             403: components["responses"]["forbidden"];
             408: components["responses"]["body_incomplete"];
             410: components["responses"]["cursor_reset"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["store_unavailable"];
@@ -3321,7 +3337,7 @@ export interface operations {
             413: components["responses"]["body_too_large"];
             415: components["responses"]["encoding_not_supported"];
             422: components["responses"]["idempotency_key_conflict"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["not_stored-or-store_unavailable"];
@@ -3372,7 +3388,7 @@ export interface operations {
             413: components["responses"]["body_too_large"];
             415: components["responses"]["encoding_not_supported"];
             422: components["responses"]["idempotency_key_conflict"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["not_stored-or-store_unavailable"];
@@ -3425,7 +3441,7 @@ export interface operations {
             413: components["responses"]["body_too_large"];
             415: components["responses"]["encoding_not_supported"];
             422: components["responses"]["idempotency_key_conflict"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["not_stored-or-store_unavailable"];
@@ -3474,7 +3490,7 @@ export interface operations {
             413: components["responses"]["body_too_large"];
             415: components["responses"]["encoding_not_supported"];
             422: components["responses"]["idempotency_key_conflict"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["not_stored-or-store_unavailable"];
@@ -3524,7 +3540,7 @@ export interface operations {
             413: components["responses"]["body_too_large"];
             415: components["responses"]["encoding_not_supported"];
             422: components["responses"]["idempotency_key_conflict"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["not_stored-or-store_unavailable"];
@@ -3575,7 +3591,7 @@ export interface operations {
             413: components["responses"]["body_too_large"];
             415: components["responses"]["encoding_not_supported"];
             422: components["responses"]["idempotency_key_conflict"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["not_stored-or-store_unavailable"];
@@ -3631,7 +3647,7 @@ export interface operations {
             413: components["responses"]["body_too_large"];
             415: components["responses"]["encoding_not_supported"];
             422: components["responses"]["idempotency_key_conflict"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["not_stored-or-store_unavailable"];
@@ -3670,7 +3686,7 @@ export interface operations {
             403: components["responses"]["forbidden"];
             408: components["responses"]["body_incomplete"];
             410: components["responses"]["cursor_reset"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["store_unavailable-or-too_many_streams"];
@@ -3725,7 +3741,7 @@ export interface operations {
             401: components["responses"]["key_expired-or-unauthorized"];
             403: components["responses"]["forbidden"];
             408: components["responses"]["body_incomplete"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["store_unavailable"];
@@ -3762,7 +3778,7 @@ export interface operations {
             403: components["responses"]["forbidden"];
             404: components["responses"]["event_not_found"];
             408: components["responses"]["body_incomplete"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["store_unavailable"];
@@ -3822,7 +3838,7 @@ export interface operations {
             404: components["responses"]["event_not_found"];
             408: components["responses"]["body_incomplete"];
             410: components["responses"]["body_removed"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["store_unavailable"];
@@ -3885,7 +3901,7 @@ export interface operations {
             401: components["responses"]["key_expired-or-unauthorized"];
             403: components["responses"]["forbidden"];
             408: components["responses"]["body_incomplete"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["store_unavailable"];
@@ -3939,7 +3955,7 @@ export interface operations {
             408: components["responses"]["body_incomplete"];
             413: components["responses"]["body_too_large"];
             415: components["responses"]["encoding_not_supported-or-media_type_not_supported"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["config_invalid-or-internal_error"];
             503: components["responses"]["not_stored-or-store_unavailable"];
@@ -3982,7 +3998,7 @@ export interface operations {
             401: components["responses"]["key_expired-or-unauthorized"];
             403: components["responses"]["forbidden"];
             408: components["responses"]["body_incomplete"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["store_unavailable"];
@@ -4048,7 +4064,7 @@ export interface operations {
             409: components["responses"]["rebuild_running-or-replay_running"];
             413: components["responses"]["body_too_large"];
             415: components["responses"]["encoding_not_supported-or-media_type_not_supported"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["not_stored-or-store_unavailable"];
@@ -4085,7 +4101,7 @@ export interface operations {
             403: components["responses"]["forbidden"];
             404: components["responses"]["replay_not_found"];
             408: components["responses"]["body_incomplete"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["store_unavailable"];
@@ -4122,7 +4138,7 @@ export interface operations {
             403: components["responses"]["forbidden"];
             404: components["responses"]["replay_not_found"];
             408: components["responses"]["body_incomplete"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["store_unavailable"];
@@ -4156,7 +4172,7 @@ export interface operations {
             401: components["responses"]["key_expired-or-unauthorized"];
             403: components["responses"]["forbidden"];
             408: components["responses"]["body_incomplete"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["store_unavailable"];
@@ -4186,7 +4202,7 @@ export interface operations {
             401: components["responses"]["key_expired-or-unauthorized"];
             403: components["responses"]["forbidden"];
             408: components["responses"]["body_incomplete"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["store_unavailable"];
@@ -4232,7 +4248,7 @@ export interface operations {
             409: components["responses"]["rebuild_running-or-replay_running"];
             413: components["responses"]["body_too_large"];
             415: components["responses"]["encoding_not_supported"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["not_stored-or-store_unavailable"];
@@ -4268,7 +4284,7 @@ export interface operations {
             403: components["responses"]["forbidden"];
             408: components["responses"]["body_incomplete"];
             409: components["responses"]["policy_differs-or-rebuild_running-or-replay_running"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["store_unavailable"];
@@ -4301,7 +4317,7 @@ export interface operations {
             401: components["responses"]["key_expired-or-unauthorized"];
             403: components["responses"]["forbidden"];
             408: components["responses"]["body_incomplete"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["store_unavailable"];
@@ -4334,7 +4350,7 @@ export interface operations {
             403: components["responses"]["forbidden"];
             408: components["responses"]["body_incomplete"];
             409: components["responses"]["rebuild_running-or-replay_running"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["store_unavailable"];
@@ -4364,7 +4380,7 @@ export interface operations {
             401: components["responses"]["key_expired-or-unauthorized"];
             403: components["responses"]["forbidden"];
             408: components["responses"]["body_incomplete"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["store_unavailable"];
@@ -4410,7 +4426,7 @@ export interface operations {
             409: components["responses"]["rebuild_running-or-replay_running"];
             413: components["responses"]["body_too_large"];
             415: components["responses"]["encoding_not_supported"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["not_stored-or-store_unavailable"];
@@ -4443,7 +4459,7 @@ export interface operations {
             401: components["responses"]["key_expired-or-unauthorized"];
             403: components["responses"]["forbidden"];
             408: components["responses"]["body_incomplete"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["store_unavailable"];
@@ -4492,7 +4508,7 @@ export interface operations {
             401: components["responses"]["key_expired-or-unauthorized"];
             403: components["responses"]["forbidden"];
             408: components["responses"]["body_incomplete"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["store_unavailable"];
@@ -4525,7 +4541,7 @@ export interface operations {
             401: components["responses"]["key_expired-or-unauthorized"];
             403: components["responses"]["forbidden"];
             408: components["responses"]["body_incomplete"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["store_unavailable"];
@@ -4591,7 +4607,7 @@ export interface operations {
             409: components["responses"]["plan_changed"];
             413: components["responses"]["body_too_large"];
             415: components["responses"]["encoding_not_supported-or-media_type_not_supported"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["not_stored-or-store_unavailable"];
@@ -4631,7 +4647,7 @@ export interface operations {
             401: components["responses"]["key_expired-or-unauthorized"];
             403: components["responses"]["forbidden"];
             408: components["responses"]["body_incomplete"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["store_unavailable"];
@@ -4688,7 +4704,7 @@ export interface operations {
             401: components["responses"]["key_expired-or-unauthorized"];
             403: components["responses"]["forbidden"];
             408: components["responses"]["body_incomplete"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["store_unavailable"];
@@ -4736,7 +4752,7 @@ export interface operations {
             408: components["responses"]["body_incomplete"];
             413: components["responses"]["body_too_large"];
             415: components["responses"]["encoding_not_supported-or-media_type_not_supported"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["not_stored-or-store_unavailable"];
@@ -4789,7 +4805,7 @@ export interface operations {
             408: components["responses"]["body_incomplete"];
             413: components["responses"]["body_too_large"];
             415: components["responses"]["encoding_not_supported"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["not_stored-or-store_unavailable"];
@@ -4827,7 +4843,7 @@ export interface operations {
             408: components["responses"]["body_incomplete"];
             413: components["responses"]["body_too_large"];
             415: components["responses"]["encoding_not_supported"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["not_stored-or-store_unavailable"];
@@ -4865,7 +4881,7 @@ export interface operations {
             408: components["responses"]["body_incomplete"];
             413: components["responses"]["body_too_large"];
             415: components["responses"]["encoding_not_supported"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["not_stored-or-store_unavailable"];
@@ -4913,7 +4929,7 @@ export interface operations {
             409: components["responses"]["platform_not_configured"];
             413: components["responses"]["body_too_large"];
             415: components["responses"]["encoding_not_supported"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             502: components["responses"]["platform_refused"];
@@ -4968,7 +4984,7 @@ export interface operations {
             409: components["responses"]["not_entitled-or-platform_not_configured"];
             413: components["responses"]["body_too_large"];
             415: components["responses"]["encoding_not_supported"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             502: components["responses"]["platform_refused"];
@@ -5061,7 +5077,7 @@ export interface operations {
             401: components["responses"]["key_expired-or-unauthorized"];
             403: components["responses"]["forbidden"];
             408: components["responses"]["body_incomplete"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["store_unavailable"];
@@ -5094,7 +5110,7 @@ export interface operations {
             401: components["responses"]["key_expired-or-unauthorized"];
             403: components["responses"]["forbidden"];
             408: components["responses"]["body_incomplete"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["store_unavailable"];
@@ -5174,7 +5190,7 @@ export interface operations {
             401: components["responses"]["key_expired-or-unauthorized"];
             403: components["responses"]["forbidden"];
             408: components["responses"]["body_incomplete"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["store_unavailable"];
@@ -5204,7 +5220,7 @@ export interface operations {
             401: components["responses"]["key_expired-or-unauthorized"];
             403: components["responses"]["forbidden"];
             408: components["responses"]["body_incomplete"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["store_unavailable"];
@@ -5234,7 +5250,7 @@ export interface operations {
             401: components["responses"]["key_expired-or-unauthorized"];
             403: components["responses"]["forbidden"];
             408: components["responses"]["body_incomplete"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["store_unavailable"];
@@ -5267,7 +5283,7 @@ export interface operations {
             401: components["responses"]["key_expired-or-unauthorized"];
             403: components["responses"]["forbidden"];
             408: components["responses"]["body_incomplete"];
-            429: components["responses"]["rate_limited"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["store_unavailable"];

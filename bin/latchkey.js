@@ -5,8 +5,8 @@ if (Number.parseInt(process.versions.node, 10) >= 22) {
 } else {
   console.error(
     `Latchkey needs Node.js 22 or newer; this is ${process.version}.\n` +
-      'Install Node.js 22 or 24 from https://nodejs.org, or run a full `npm ci` in this clone (without --omit=dev):\n' +
-      'it brings a Node.js of its own, which `npm start` and `npx latchkey` use.',
+      'Install Node.js 22 or newer from https://nodejs.org. In a clone you can run a full `npm ci` (without --omit=dev)\n' +
+      'instead: it brings a Node.js of its own, which `npm start` and `npx latchkey` use.',
   )
   process.exitCode = 2
 }

@@ -16,6 +16,7 @@ export const ERRORS = {
   encoding_not_supported: [415, 'Content encoding not supported'],
   media_type_not_supported: [415, 'Media type not supported'],
   rate_limited: [429, 'Too many requests'],
+  too_many_wrong_keys: [429, 'Too many wrong keys'],
   too_many_streams: [503, 'Too many streams'],
   not_stored: [503, 'Not stored'],
   store_unavailable: [503, 'Store unavailable'],

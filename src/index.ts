@@ -78,7 +78,8 @@ const BODY_ALREADY_READ = new LatchkeyError(
 )
 
 function wasRead(req: IncomingMessage & { readonly body?: unknown }): boolean {
-  return req.readableDidRead || req.body !== undefined
+  // With an encoding, its chunks are text: bytes that are not UTF-8 are lost.
+  return req.readableDidRead || req.readableEncoding !== null || req.body !== undefined
 }
 
 export interface ReceiverOptions {
@@ -96,6 +97,7 @@ export function createReceiver(
 ): (req: IncomingMessage & { readonly originalUrl?: string }, res: ServerResponse) => void {
   return (req, res) => {
     const { originalUrl, url = '' } = req
-    latchkey.receive(req, res, endpoint ?? pathOf(originalUrl ?? url).replace(/^.*\//, ''))
+    const path = pathOf(originalUrl ?? url).replace(/\/$/, '')
+    latchkey.receive(req, res, endpoint ?? path.slice(path.lastIndexOf('/') + 1))
   }
 }

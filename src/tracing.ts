@@ -42,7 +42,7 @@ import type { Post } from './sync/context.js'
 import type { Platform } from './sync/platform.js'
 
 /** A stop waits this long for the collector to take the last spans. */
-const FLUSH_WITHIN_MS = 2_000
+const FLUSH_WITHIN_MS = 1_000
 
 type Env = Readonly<Record<string, string | undefined>>
 
@@ -170,7 +170,7 @@ export function startTracing({ env, version, log }: TracingDeps) {
         return response
       })
     }) satisfies Post as Post,
-    /** Sends what is left, within two seconds. */
+    /** Sends what is left, within a second. */
     async stop(): Promise<void> {
       const { promise: late, resolve } = Promise.withResolvers<void>()
       const timer = setTimeout(resolve, FLUSH_WITHIN_MS)

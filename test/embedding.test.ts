@@ -1,7 +1,7 @@
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
 import { join } from 'node:path'
-import express from 'express'
+import express, { type RequestHandler } from 'express'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createReceiver, type Latchkey, startDaemon } from '../src/index.js'
 import { blocks } from './process/readme.js'
@@ -44,6 +44,18 @@ describe('the receiver of an embedded daemon', () => {
       { endpoint: 'paid' },
     ],
     ['node:http', (latchkey) => createReceiver(latchkey), {}],
+    ['node:http, with a slash at the end', (latchkey) => createReceiver(latchkey), { endpoint: 'live/' }],
+    [
+      'behind what pauses each request',
+      (latchkey) =>
+        express()
+          .use((req, _res, next) => {
+            req.pause()
+            setImmediate(next)
+          })
+          .use('/webhooks', createReceiver(latchkey)),
+      {},
+    ],
   ])('takes deliveries in by the server of the app: %s', async (_, appWith, options) => {
     const { latchkey, logged } = await started()
     const url = await served(appWith(latchkey))
@@ -71,9 +83,12 @@ describe('the receiver of an embedded daemon', () => {
     }
   })
 
-  it('refuses what a body parser has read, says what to do, and logs it once', async () => {
+  it.each<readonly [string, RequestHandler]>([
+    ['has read', express.json()],
+    ['turns into text', (req, _res, next) => next(void req.setEncoding('utf8'))],
+  ])('refuses what a body parser %s, says what to do, and logs it once', async (_, parser) => {
     const { latchkey, logged } = await started()
-    const url = await served(express().use(express.json()).use('/webhooks', createReceiver(latchkey)))
+    const url = await served(express().use(parser).use('/webhooks', createReceiver(latchkey)))
     const detail = expect.stringMatching(/mount the receiver before express\.json\(\)/)
     for (const event of events)
       expect(await send(url, event)).toMatchObject({ status: 500, code: 'body_already_read', detail })

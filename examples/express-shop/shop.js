@@ -1,6 +1,9 @@
-// An Express app that sells reports. It takes deliveries in by itself, and shows a 402 to those who have not paid.
-// Run `npx latchkey init` once, name the feature in config.json ("products": { "pro_1": { "features": ["reports"] } }),
-// and start it with the key in LATCHKEY_API_KEY.
+// An Express app that sells reports as the product pro_1. It takes deliveries in by itself, and shows a 402 to those who
+// have not paid. Run `npx latchkey init` once, name the feature in config.json
+// ("products": { "pro_1": { "features": ["reports"] } }), and start it with the key in LATCHKEY_API_KEY. In a second
+// terminal, ask before and after a payment, and see the 402 become a 200:
+//   curl -i 'http://127.0.0.1:3000/reports?customer=cus_1'
+//   npx latchkey trigger payment.authorized --customer cus_1 --product pro_1
 import express from 'express'
 import { createReceiver, startDaemon } from 'latchkey'
 import { createClient } from 'latchkey/client'
@@ -22,7 +25,7 @@ const paid = requireFeature('reports', {
   // A real shop takes the customer from its session: here anybody may claim to be anybody.
   customerId: (req) => req.query.customer,
   onDenied: ({ status }, _req, res) =>
-    res.status(status).send(status === 402 ? 'Reports are part of Gold: buy it at /buy.\n' : 'Not now.\n'),
+    res.status(status).send(status === 402 ? 'Reports are part of pro_1: buy it at /buy.\n' : 'Not now.\n'),
 })
 
 app.get('/reports', paid, (_req, res) => res.send('The report of the month.\n'))

@@ -20,4 +20,6 @@ def may_use(customer_id: str, feature: str, timeout: float = 2.0) -> bool:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit("usage: python3 gate.py <customer> <feature>")
     print("yes" if may_use(sys.argv[1], sys.argv[2]) else "no")

@@ -163,7 +163,10 @@ function runText(run: SyncRunJson, isConfirmed: boolean): string {
   }
   if (!run.leads) return `another instance makes the calls: ${counted(run.left, 'call')} left to it\n`
   const { done: _, paused: _paused, leads: _leads, given, taken, unchanged, ...others } = run
-  const further = Object.entries(others).flatMap(([what, count]) => (count > 0 ? [`${count} ${what}`] : []))
+  const further = Object.entries(others).flatMap(([what, count]) => {
+    if (count === 0) return []
+    return [what === 'messages' ? counted(count, 'message') : `${count} ${what}`]
+  })
   return linesText([
     `${given} given, ${taken} taken, ${unchanged} were so already`,
     ...(further.length === 0 ? [] : [`${further.join(', ')}: see \`latchkey sync status\``]),
@@ -257,10 +260,15 @@ const syncReplayCommand = apiCommand('sync replay [message]', {
     to: value('<time>', '... and before this time (default: now)', parseInstant),
     webhook: value('<id>', 'only to this address (default: all)', parseId),
   },
-  async run({ api, args: [id], options: { from, to, webhook, environment }, show }) {
-    if ((id === undefined) === (from === undefined)) {
-      throw new LatchkeyError('usage', 'name a message, or --from')
+  check({ args: [id], options: { from, webhook } }) {
+    if (id !== undefined && from !== undefined)
+      throw new LatchkeyError('usage', 'name a message or --from, not both')
+    if (id === undefined && from === undefined) {
+      const todo = webhook === undefined ? 'name a message, or say from when' : 'say from when'
+      throw new LatchkeyError('usage', `${todo}: --from <time>`)
     }
+  },
+  async run({ api, args: [id], options: { from, to, webhook, environment }, show }) {
     const ids = id === undefined ? undefined : [id]
     const body = { ids, from: isoTime(from), to: isoTime(to), webhook }
     const request = { query: { environment }, body }
@@ -292,7 +300,9 @@ type TargetJson = SyncStatusJson['targets'][number]
 
 /** Each target with its memberships, the limits in force, and the findings that `latchkey doctor` shows too. */
 export function statusText(status: SyncStatusJson, now: number, paint: Paint): string {
-  const { sweptAt, platforms, targets } = status
+  const { platforms, targets, webhooks } = status
+  // A sweep is of roles and groups alone.
+  const sweptAt = targets.length === 0 ? null : status.sweptAt
   const limits = [
     ...platforms.map(({ platform: name, ...one }) => ({ name, ...one })),
     ...targets.map(({ target: name, ...one }) => ({ name, ...one })),
@@ -304,7 +314,7 @@ export function statusText(status: SyncStatusJson, now: number, paint: Paint): s
   )
   return linesText([
     ...tableLines(targets.map(targetCells), paint),
-    ...(targets.length === 0 ? ['no product has a role or group'] : []),
+    ...(targets.length === 0 && webhooks.length === 0 ? ['no product has a role or group'] : []),
     ...limits,
     ...checkSync(status, now).map((finding) => findingLine(finding, paint).trimEnd()),
     ...(sweptAt === null ? [] : [`last sweep ${durationText(Math.max(0, now - Date.parse(sweptAt)))} ago`]),

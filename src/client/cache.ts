@@ -102,16 +102,24 @@ export function createCache(api: Api, maxCustomers: number, maxAgeMs: number, cl
   }
 
   function send(customerId: string): Promise<Entry> {
+    if (customerId === '.' || customerId === '..') {
+      throw new LatchkeyError(
+        'invalid_request',
+        `The customer id "${customerId}" can't be in a URL: ask with checkMany.`,
+      )
+    }
     const sentFrom = place
     const read = (json: unknown, sentAt: number): Entry | null => {
       const entry = entryOf(json as CustomerAccess, sentAt)
-      return now() < entry.goodUntil ? entry : null
+      return api.isOwn(entry.answer) && now() < entry.goodUntil ? entry : null
     }
     // What the daemon has kept does not say how far in the log it is right.
     const headers: Record<string, string> = maxCustomers === 0 ? {} : { 'Cache-Control': 'max-age=0' }
     const flight: Promise<Entry> = api
       .ask(`/entitlements/${encodeURIComponent(customerId)}`, { headers }, read)
       .then((entry) => {
+        // Not before: without an answer the stream could be that of another environment.
+        if (maxCustomers > 0 && !isFollowing) void keepFollowing()
         if (flights.get(customerId) === flight) keep(customerId, entry, sentFrom)
         return entry
       })
@@ -134,7 +142,8 @@ export function createCache(api: Api, maxCustomers: number, maxAgeMs: number, cl
         place = event.change.cursor
       } else if (event.kind === 'complete') {
         // The request was sent before the daemon began to count.
-        completeAt = Math.min(now(), openedAt + event.afterMs)
+        completeAt = openedAt + event.afterMs
+        api.catchUp(completeAt)
       } else {
         completeAt = LONG_AGO
       }
@@ -142,6 +151,7 @@ export function createCache(api: Api, maxCustomers: number, maxAgeMs: number, cl
   }
 
   async function keepFollowing(): Promise<void> {
+    isFollowing = true
     while (!closing.aborted) {
       await keepInStep().catch(async (error: unknown) => {
         completeAt = LONG_AGO
@@ -168,10 +178,6 @@ export function createCache(api: Api, maxCustomers: number, maxAgeMs: number, cl
     },
     /** @throws LatchkeyError */
     ask(customerId: string): Promise<Entry> {
-      if (maxCustomers > 0 && !isFollowing) {
-        isFollowing = true
-        void keepFollowing()
-      }
       // After the machine slept, the connection is most likely gone, and no timer has noticed.
       if (now() - Math.max(openedAt, completeAt) > SILENCE_MS) cut()
       return flights.get(customerId) ?? send(customerId)

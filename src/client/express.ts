@@ -32,6 +32,10 @@ function gate(needed: Needed, options: ExpressGateOptions): RequestHandler {
       return true
     }
     // What a later handler throws is not for this one.
-    refused().then((isRefused) => isRefused || next(), next)
+    refused().then(
+      (isRefused) => isRefused || next(),
+      // Express takes nothing, and some texts, for leave to go on.
+      (cause: unknown) => next(cause instanceof Error ? cause : new Error('The gate failed.', { cause })),
+    )
   }
 }

@@ -42,6 +42,7 @@ export async function* follow(
         failures = 0
         const event = eventIn(block)
         if (event === null) continue
+        if (event.kind === 'change' && !api.isOwn(event.change)) break
         yield event
         if (event.kind === 'place') place = event.cursor
         if (event.kind === 'change') place = event.change.cursor

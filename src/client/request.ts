@@ -15,25 +15,32 @@ export interface Clock {
 const JUMP_MS = 5
 
 /**
- * Milliseconds since any fixed instant, never behind the time that has passed: the monotonic clock may stop while the
- * machine sleeps, and the wall clock then jumps ahead. If somebody sets it ahead, answers only look older.
+ * Milliseconds since any fixed instant, at most JUMP_MS behind the time that has passed: the monotonic clock may stop
+ * while the machine sleeps, and the wall clock then jumps ahead. If somebody sets it ahead, answers only look older.
+ *
+ * Both may stop, as in a virtual machine that is paused, and go on behind. Only somebody else can know that: `catchUp`
+ * takes an instant that has passed for certain.
  */
-function timerOf({ monotonic, wall }: Clock): () => number {
+function timerOf({ monotonic, wall }: Clock) {
   let slept = 0
   let offset = wall() - monotonic()
-  return () => {
-    const now = monotonic()
-    const ahead = wall() - now - offset
+  const now = (): number => {
+    const instant = monotonic()
+    const ahead = wall() - instant - offset
     if (ahead > JUMP_MS) slept += ahead
     if (ahead > JUMP_MS || ahead < 0) offset += ahead
-    return now + slept
+    return instant + slept
   }
+  const catchUp = (passed: number): void => {
+    slept += Math.max(0, passed - now())
+  }
+  return { now, catchUp }
 }
 
 /**
- * A question without an answer. `unavailable`: the daemon did not answer in time, or answered 429 or 5xx. Any other
- * `code` is that of the daemon's answer, as docs/api.md lists them, or `invalid_options`, `unexpected_answer`: something
- * is wrong with the key, the address or the question, and asking again does not help.
+ * A question without an answer. `unavailable`: the daemon did not answer in time, or answered 5xx, or 429 to a right
+ * key. Any other `code` is that of the daemon's answer, as docs/api.md lists them, or `invalid_options`,
+ * `unexpected_answer`: something is wrong with the key, the address or the question, and asking again does not help.
  */
 export class LatchkeyError extends Error {
   readonly code: string
@@ -64,7 +71,7 @@ export interface ApiOptions {
   readonly url: string | undefined
   /** A key with the scope `read`. */
   readonly apiKey: string | undefined
-  /** Needed for a key of both environments. */
+  /** Left out: that of the first answer. Name it if the key is for both. */
   readonly environment?: Environment
   /** Milliseconds for one question with all its retries. Default 2000. */
   readonly timeout?: number
@@ -80,7 +87,24 @@ export type Api = ReturnType<typeof createApi>
 
 const FIRST_WAIT_MS = 100
 const LONGEST_WAIT_MS = 2_000
+/** Timers take no more. */
+const LONGEST_TIMEOUT_MS = 2 ** 31 - 1
+/** What a header can hold, without spaces. */
+const HEADER_TEXT = /^[\x21-\x7e\x80-\xff]+$/
 
+const invalidOption = (what: string) => new LatchkeyError('invalid_options', `createClient: ${what}`)
+
+/** `fetch` refuses other URLs, which would look as if the daemon could not be asked. */
+function baseOf(url: string | undefined): string {
+  if (url !== undefined && URL.canParse(url)) {
+    const { protocol, href, origin, pathname } = new URL(url)
+    // Then there are no credentials, and no query.
+    if (/^https?:$/.test(protocol) && href === origin + pathname) return href.replace(/\/+$/, '')
+  }
+  throw invalidOption('`url` must be the URL of the daemon: http or https, without credentials or a query.')
+}
+
+/** @throws LatchkeyError `invalid_options` */
 export function createApi({
   url,
   apiKey,
@@ -91,37 +115,45 @@ export function createApi({
   clock = { monotonic: () => performance.now(), wall: Date.now },
   random = Math.random,
 }: ApiOptions) {
-  if (url === undefined || !URL.canParse(url)) {
-    throw new LatchkeyError('invalid_options', 'createClient: `url` must be the URL of the daemon.')
+  const base = baseOf(url)
+  const key = apiKey?.trim() ?? ''
+  if (!HEADER_TEXT.test(key)) {
+    throw invalidOption('`apiKey` is empty, or can’t be sent in a header. `latchkey keys create` makes one.')
   }
-  if (!apiKey) {
-    throw new LatchkeyError(
-      'invalid_options',
-      'createClient: `apiKey` is empty. `latchkey keys create` makes one.',
-    )
+  if (!Number.isInteger(timeout) || timeout < 1 || timeout > LONGEST_TIMEOUT_MS) {
+    throw invalidOption(`\`timeout\` must be whole milliseconds, from 1 to ${LONGEST_TIMEOUT_MS}.`)
   }
-  const now = timerOf(clock)
-  const base = url.replace(/\/+$/, '')
-  const query = environment === undefined ? '' : `?environment=${environment}`
+  const timer = timerOf(clock)
+  const { now } = timer
+  let own = environment
 
   /** Full jitter: clients that failed together do not come back together. */
   const backoff = (attempt: number, first: number, longest: number): number =>
     random() * Math.min(longest, first * 2 ** attempt)
 
   async function send(path: string, init: RequestInit): Promise<Response> {
-    const headers = { Authorization: `Bearer ${apiKey}`, ...init.headers }
+    const headers = { Authorization: `Bearer ${key}`, ...init.headers }
+    const query = own === undefined ? '' : `?environment=${own}`
     const response = await fetch(`${base}${path}${query}`, { ...init, headers })
     if (response.ok) return response
     throw await failureOf(response, `${init.method ?? 'GET'} ${path}`)
   }
 
   return {
-    now,
+    ...timer,
     timeout,
     backoff,
     send,
     /**
-     * Asks until there is an answer that `read` takes (null: it came too late), the retries are used up, or the time.
+     * Whether something that the daemon said is of the environment of this client. Unless one was named, the first says
+     * which: a reload may have the daemon choose another one.
+     */
+    isOwn({ environment: said }: { readonly environment: Environment }): boolean {
+      own ??= said
+      return said === own
+    },
+    /**
+     * Asks until there is an answer that `read` takes (null: it is outdated), the retries are used up, or the time.
      * @throws LatchkeyError
      */
     async ask<Answer>(
@@ -172,7 +204,8 @@ async function failureOf(response: Response, request: string): Promise<LatchkeyE
   const code = typeof problem?.code === 'string' ? problem.code : 'unexpected_answer'
   const detail = typeof problem?.detail === 'string' ? ` ${problem.detail}` : ''
   const message = `${request} was answered ${status} ${code}.${detail}${HINTS[status] ?? ''}`
-  if (status !== 429 && status < 500) return new LatchkeyError(code, message)
+  const mayPass = status >= 500 || (status === 429 && code !== 'too_many_wrong_keys')
+  if (!mayPass) return new LatchkeyError(code, message)
   const seconds = Number(response.headers.get('retry-after') ?? Number.NaN)
   return unavailable(message, { retryAfterMs: Number.isFinite(seconds) ? seconds * 1000 : null })
 }

@@ -94,6 +94,6 @@ export function findWarnings({
     ...(database.postgres === undefined ? [] : warnOfBackup(backup)),
     ...warnOfRetention(retention),
     ...warnOfProducts(products, endpoints),
-    ...warnOfSync(sync),
+    ...warnOfSync(sync, endpoints),
   ].map(toIssue)
 }

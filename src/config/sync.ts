@@ -263,11 +263,22 @@ export function warnOfProducts(
   )
 }
 
-export function warnOfSync({ webhooks }: SyncConfig): Problem[] {
-  return webhooks.flatMap(({ id, url }) => {
+export function warnOfSync({ webhooks }: SyncConfig, endpoints: readonly Endpoint[]): Problem[] {
+  const received = new Set(endpoints.map(({ environment }) => environment))
+  const warnings: Problem[] = []
+  for (const { id, url, environments } of webhooks) {
+    const path = id === ONLY_WEBHOOK ? ['sync', 'webhook'] : ['sync', 'webhooks', id]
     const { protocol, hostname } = new URL(url)
-    if (protocol !== 'http:' || /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)) return []
-    const path = id === ONLY_WEBHOOK ? ['sync', 'webhook', 'url'] : ['sync', 'webhooks', id, 'url']
-    return [{ path, message: 'is not https: others can read messages on the way' }]
-  })
+    if (protocol === 'http:' && !/^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)) {
+      const message = 'is not https: others can read messages on the way'
+      warnings.push({ path: [...path, 'url'], message })
+    }
+    // With no endpoint at all, that is the warning.
+    if (received.size > 0 && !environments.some((environment) => received.has(environment))) {
+      const [only] = environments
+      const message = `follows only ${only} access, but no endpoint is ${only}: add "${[...received].join()}"`
+      warnings.push({ path: [...path, 'environments'], message })
+    }
+  }
+  return warnings
 }

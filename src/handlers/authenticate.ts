@@ -17,14 +17,14 @@ const MAX_REMEMBERED = 1_000
 const HINTS = {
   missing: 'the request has no key: send the header "Authorization: Bearer <key>"',
   wrong: 'the key sent is not in api.keys: it was removed, or mistyped',
-  expired: 'the key sent has expired: make a new one with `latchkey keys rotate`',
+  expired: 'the key sent has expired',
 }
 
 /**
  * Finds the key that a request carries.
  *
- * @throws LatchkeyError `unauthorized`, with the same text whatever is wrong; `key_expired`; `rate_limited`, for a
- * valid key only by its own limit; `forbidden` if the key lacks `scope`.
+ * @throws LatchkeyError `unauthorized`, with the same text whatever is wrong; `key_expired`; `too_many_wrong_keys`, after
+ * which a valid key is still let in; `rate_limited`, by the limit of a valid key; `forbidden` if it lacks `scope`.
  */
 export type Authenticate = (req: IncomingMessage, scope: ApiScope) => ApiKey
 
@@ -45,23 +45,21 @@ export function createAuthenticate(deps: AuthenticateDeps): Authenticate {
   const { apiKeys, keyUsed, clock, metrics } = deps
   const noteFailure = createFailureLog('API key refused', deps)
 
-  function refuse(req: IncomingMessage, what: keyof typeof HINTS): LatchkeyError {
+  /** @param todo of an expired key */
+  function refuse(req: IncomingMessage, what: keyof typeof HINTS, todo?: string): LatchkeyError {
     metrics.keyRefused(what)
     const { limited, retryAfterSeconds } = noteFailure(req, {
       method: req.method,
       route: routeOf(req),
-      hint: HINTS[what],
+      hint: todo === undefined ? HINTS[what] : `${HINTS[what]}: ${todo}`,
     })
     if (limited) {
-      const message = 'Too many requests from this address had no valid API key.'
-      return new LatchkeyError('rate_limited', message, { retryAfterSeconds })
+      const message = 'Too many requests from this address had no valid API key: send a valid one.'
+      return new LatchkeyError('too_many_wrong_keys', message, { retryAfterSeconds })
     }
-    return what === 'expired'
-      ? new LatchkeyError(
-          'key_expired',
-          'This API key has expired: make a new one with `latchkey keys rotate`.',
-        )
-      : new LatchkeyError('unauthorized', 'Send a valid API key, as "Authorization: Bearer <key>".')
+    return todo === undefined
+      ? new LatchkeyError('unauthorized', 'Send a valid API key, as "Authorization: Bearer <key>".')
+      : new LatchkeyError('key_expired', `This API key has expired: ${todo}.`)
   }
 
   const keyOf = createKeyMemory(apiKeys)
@@ -70,7 +68,12 @@ export function createAuthenticate(deps: AuthenticateDeps): Authenticate {
     const header = onlyAuthorization(req)
     const key = header === null ? null : keyOf(header)
     if (key === null) throw refuse(req, header === null || tokenIn(header) === null ? 'missing' : 'wrong')
-    if (key.expiresAt !== null && key.expiresAt <= clock()) throw refuse(req, 'expired')
+    if (key.expiresAt !== null && key.expiresAt <= clock()) {
+      const todo = key.isReplaced
+        ? 'it was replaced, so use the new key of its name'
+        : 'make a new one with `latchkey keys rotate`'
+      throw refuse(req, 'expired', todo)
+    }
     markProved(req)
     factsOf(req).keyName = key.name
     keyUsed(key)

@@ -103,7 +103,8 @@ function collect(req: IncomingMessage, maxBytes: number, roomForLarge: number): 
       heldBytes -= buffer.length
       outcome()
     }
-    req.on('data', onData).on('end', onEnd).on('close', onClose)
+    // What embeds the daemon may have paused it, and a pause outlasts a new listener.
+    req.on('data', onData).on('end', onEnd).on('close', onClose).resume()
   })
 }
 

@@ -103,7 +103,7 @@ const NOBODY: ApiKey = { name: '', sha256: '', scopes: [], environments: BOTH, .
 
 /**
  * Parses a request. Checks the key before anything but the headers is read.
- * @throws LatchkeyError `unauthorized`, `rate_limited`, `forbidden`, `invalid_request`, and what `readBody` throws
+ * @throws LatchkeyError what `authenticate` throws, `forbidden`, `invalid_request`, and what `readBody` throws
  */
 async function readAsked(
   req: IncomingMessage,

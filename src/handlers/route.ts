@@ -181,7 +181,14 @@ export function errorsOf(route: Route<never>): readonly ErrorCode[] {
     ...(takesAnything ? [] : (['invalid_request'] as const)),
     ...(scope === null
       ? []
-      : (['unauthorized', 'key_expired', 'forbidden', 'rate_limited', 'store_unavailable'] as const)),
+      : ([
+          'unauthorized',
+          'key_expired',
+          'too_many_wrong_keys',
+          'forbidden',
+          'rate_limited',
+          'store_unavailable',
+        ] as const)),
     ...(body === undefined
       ? []
       : (['body_too_large', 'body_incomplete', 'encoding_not_supported', 'not_stored'] as const)),

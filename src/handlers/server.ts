@@ -27,7 +27,7 @@ export const MAX_CONNECTIONS = 2_048
 /** Longer than the minute for which proxies usually keep an idle connection, so that they close it first. */
 const KEEP_ALIVE_MS = 65_000
 /** Requests in progress may take this long at a stop: a delivery is stored or given up within 4 s. */
-const STOP_WITHIN_MS = 6_000
+const STOP_WITHIN_MS = 5_000
 
 interface ServerDeps {
   readonly handle: RequestListener

@@ -18,7 +18,7 @@ import type {
 import type { TestResult } from '../sync/outbound/outbound.js'
 import type { RunOptions, Sync, SyncRun } from '../sync/sync.js'
 import { counts, environment, instant, platformCall, toJson } from './answers.js'
-import { idText, invalidBody } from './body.js'
+import { idText } from './body.js'
 import { beginsBeforeItEnds, LATER_THAN_TO } from './events.js'
 import {
   firstOf,
@@ -266,7 +266,7 @@ export const syncRoutes: readonly Route<SyncDeps>[] = [
       const after = cursor === undefined ? {} : { after: cursor }
       const { items, next } = await sync.memberships({ environments, ...filter, ...after })
       if (items.length === 0 && filter.target !== undefined) {
-        const problem = await targetProblem(filter.target, environments, sync)
+        const problem = targetProblem(filter.target, await sync.targets(environments))
         if (problem !== null) throw invalidParameter('target', problem)
       }
       return { items, pagination: paginated(next) }
@@ -302,9 +302,11 @@ export const syncRoutes: readonly Route<SyncDeps>[] = [
       // It may remove roles in any environment.
       if (body.sweep === true) requireBoth(key, 'A sweep')
       const { target = WEBHOOK_TARGET } = body.retry ?? {}
-      const isWebhook = [WEBHOOK_TARGET, ...sync.webhooks().map((id) => `webhook:${id}`)].includes(target)
-      const problem = isWebhook ? null : await targetProblem(target, environments, sync)
-      if (problem !== null) throw invalidBody([{ path: 'retry.target', message: problem }])
+      const webhooks = sync.webhooks().map((id) => `${WEBHOOK_TARGET}:${id}`)
+      if (target !== WEBHOOK_TARGET && !webhooks.includes(target)) {
+        const problem = targetProblem(target, [...(await sync.targets(environments)), ...webhooks])
+        if (problem !== null) throw invalidField('retry.target', `The target "${target}"`, problem)
+      }
       const running = sync.run({ ...body, environments })
       const late = new Promise<null>((resolve) => setTimeout(resolve, ANSWER_WITHIN_MS, null).unref())
       const report = await Promise.race([running, late])
@@ -353,6 +355,11 @@ export const syncRoutes: readonly Route<SyncDeps>[] = [
       }
       const page = { order: 'newest first', limit: limit + 1, ...(after && { after }) } as const
       const found = await sync.messages({ environments, ...which, ...others }, page)
+      // The log may still hold messages to an address that was taken out of the config.
+      if (found.length === 0 && webhook !== undefined) {
+        const problem = addressProblem(webhook, sync.webhooks())
+        if (problem !== null) throw invalidParameter('webhook', problem)
+      }
       return firstOf(found, limit, ({ cursor, webhook: to }) => ({ cursor, webhook: to }))
     },
   }),
@@ -373,17 +380,15 @@ export const syncRoutes: readonly Route<SyncDeps>[] = [
     bodyType: 'json',
     answer: replayed,
     async handle({ body: { webhook, ...filter }, environments }, { sync }: SyncDeps) {
-      const ids = sync.webhooks()
-      if (webhook !== undefined && !ids.includes(webhook)) {
-        const problem = `must be the id of an address in the config: ${ids.join(', ') || 'there is none'}`
-        throw invalidBody([{ path: 'webhook', message: problem }])
-      }
+      const problem = webhook === undefined ? null : addressProblem(webhook, sync.webhooks())
+      if (problem !== null) throw invalidField('webhook', `The webhook "${webhook}"`, problem)
       if (filter.ids !== undefined) {
         const page = { order: 'oldest first', limit: MAX_REPLAYED_IDS * MAX_ADDRESSES } as const
         const known = await sync.messages({ environments, ids: filter.ids }, page)
         const missing = filter.ids.findIndex((one) => known.every(({ id }) => id !== one))
         if (missing !== -1) {
-          throw invalidBody([{ path: `ids.${missing}`, message: 'is not in the log, which keeps 30 days' }])
+          const message = `The message "${filter.ids[missing]}"`
+          throw invalidField(`ids.${missing}`, message, 'is not in the log, which keeps 30 days')
         }
       }
       const which = { environments, ...filter, ...(webhook !== undefined && { webhooks: [webhook] }) }
@@ -406,7 +411,7 @@ export const syncRoutes: readonly Route<SyncDeps>[] = [
       if (result !== null) return result
       throw new LatchkeyError(
         'webhook_not_found',
-        `No address under sync.webhooks has the id ${params.webhook}.`,
+        `No outbound webhook has the id ${params.webhook}: the config has ${sync.webhooks().join(', ') || 'none'}.`,
       )
     },
   }),
@@ -414,15 +419,20 @@ export const syncRoutes: readonly Route<SyncDeps>[] = [
   pausing('/sync/resume', false, 'Starts calls again after a pause.'),
 ]
 
-/** The problem with a name that no role or group has, or had, in these environments; null if it is known. */
-async function targetProblem(
-  target: string,
-  environments: readonly Environment[],
-  { targets }: SyncQuestions,
-): Promise<string | null> {
-  const names = await targets(environments)
+/** The problem with a name that nothing has, or had, of what can be named here; null if it is one of them. */
+function targetProblem(target: string, names: readonly string[]): string | null {
   if (names.includes(target)) return null
   return names.length === 0
     ? 'must be a role or group of the config, which has none here'
     : `must be one of ${names.join(', ')}`
+}
+
+function addressProblem(webhook: string, ids: readonly string[]): string | null {
+  if (ids.includes(webhook)) return null
+  return `must be the id of an address in the config: ${ids.join(', ') || 'there is none'}`
+}
+
+/** The error for a well-formed field of a body that names nothing. @param value how a sentence begins about it */
+function invalidField(path: string, value: string, message: string): LatchkeyError {
+  return new LatchkeyError('invalid_request', `${value} ${message}.`, { issues: [{ path, message }] })
 }

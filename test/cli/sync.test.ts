@@ -215,16 +215,20 @@ describe('latchkey sync, of outbound webhooks,', () => {
     expect(await textOf(folder, 'sync messages --limit 1')).toMatch(/^msg_\S+ +default .* 204 in \d+ ms/)
 
     expect(await textOf(folder, 'sync test crm')).toMatch(/^msg_test_\w+: answered 204 in \d+ ms\n$/)
-    expect(await failureOf(folder, 'sync test odd')).toMatchObject({ error: { code: 'webhook_not_found' } })
+    const unknown = async (words: string) => (await run(folder, words)).stderr
+    expect(await unknown('sync test odd')).toContain('has the id odd: the config has default, crm.\n')
+    expect(await unknown('sync messages --webhook odd')).toContain('in the config: default, crm.\n')
+    expect(await unknown('sync run --retry --target webhook:odd')).toBe(
+      'error: The target "webhook:odd" must be one of webhook:default, webhook:crm.\n',
+    )
+    expect(await unknown('sync replay msg_odd_1')).toBe(
+      'error: The message "msg_odd_1" is not in the log, which keeps 30 days.\n',
+    )
     expect(await answerOf(folder, `sync replay ${all[0].id}`)).toEqual({ messages: 2 })
     await eventually(async () => expect((await messages('--webhook crm'))[0].attempts).toHaveLength(2))
     receiver.answerWith(410)
     const refused = await run(folder, 'sync test crm --environment sandbox')
     expect(refused).toMatchObject({ code: 1, stdout: expect.stringContaining('answered 410') })
-    expect(await failureOf(folder, 'sync replay')).toMatchObject({ code: 2, error: { code: 'usage' } })
-    expect(await failureOf(folder, 'sync replay msg_odd_1')).toMatchObject({
-      error: { code: 'usage' },
-    })
     await daemon.stop()
 
     const [{ queuedAt }] = all
@@ -235,9 +239,6 @@ describe('latchkey sync, of outbound webhooks,', () => {
     await serveHere(folder)
     await eventually(async () => expect(await messages('--status failed')).toHaveLength(2))
     expect(await answerOf(folder, 'sync run --retry --target webhook:default')).toMatchObject({ messages: 2 })
-    expect(await failureOf(folder, 'sync run --retry --target webhook:odd')).toMatchObject({
-      error: { code: 'usage' },
-    })
   })
 })
 
@@ -340,5 +341,10 @@ describe('the text of sync status', () => {
       .trimEnd()
       .split('\n')
     expect(rest).toEqual(lines)
+  })
+
+  it('says nothing of roles and groups where there are only webhooks', () => {
+    const told = { ...STATUS, sweptAt: AN_HOUR_AGO, targets: [], webhooks: [WEBHOOK] }
+    expect(statusText(told, NOW, (_style, text) => text)).toMatch(/^ok {4}sync webhook:default .*\n$/)
   })
 })

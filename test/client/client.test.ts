@@ -4,7 +4,18 @@ import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { type Change, type ClientOptions, createClient } from '../../src/client/client.js'
 import { eventually } from '../setup/eventually.js'
-import { API_KEY, act, ask, configuredFolder, MAY_ALL, serveHere, takeIn } from '../world.js'
+import {
+  API_KEY,
+  act,
+  ask,
+  configuredFolder,
+  keyEntry,
+  MAY_ALL,
+  rewriteConfig,
+  SECRET,
+  serveHere,
+  takeIn,
+} from '../world.js'
 import { openLine } from './line.js'
 
 const CONFIG = { ...MAY_ALL, products: { pro_1: { features: ['export'] } } }
@@ -20,8 +31,8 @@ function clientOf(options: Partial<ClientOptions>) {
 }
 
 /** A daemon, a line to it, and a client whose questions are counted. */
-async function openAll(options: Partial<ClientOptions> = {}) {
-  const folder = configuredFolder(CONFIG)
+async function openAll(options: Partial<ClientOptions> = {}, config: object = CONFIG) {
+  const folder = configuredFolder(config)
   const daemon = await serveHere(folder)
   const line = await openLine(daemon.url)
   const asked: string[] = []
@@ -74,6 +85,38 @@ const ANSWER = {
 }
 const give = (res: ServerResponse, status: number, body: object, headers = {}) =>
   void res.writeHead(status, { 'Content-Type': 'application/json', ...headers }).end(JSON.stringify(body))
+
+/** A client with two answers kept, and a stream whose comments come when they are wanted. */
+async function openProving(validUntil: string | null) {
+  let now = 0
+  const streams: ServerResponse[] = []
+  const { url, count } = await openStandIn((res, _, { url: path = '' }) => {
+    if (!path.includes('/stream')) return give(res, 200, { ...ANSWER, validUntil })
+    res.writeHead(200, { 'Content-Type': 'text/event-stream' }).write('id: log.7\n\n: 0\n\n')
+    streams.push(res)
+  })
+  const client = clientOf({ url, maxAge: 600_000, clock: { monotonic: () => now, wall: () => now } })
+  const isAsked = async (customerId: string) => {
+    const before = count()
+    await client.check(customerId, EXPORT)
+    return count() > before
+  }
+  await eventually(async () =>
+    expect([await isAsked('cus_1'), await isAsked('cus_2')]).toEqual([false, false]),
+  )
+  return {
+    isAsked,
+    goTo(instant: number) {
+      now = instant
+    },
+    /** Says that everything stored up to an instant was delivered; resolves when the client has read it. */
+    async prove(afterMs: number) {
+      const change = JSON.stringify({ ...ANSWER, customerId: 'cus_2', cursor: 'log.8' })
+      streams[0]?.write(`: ${afterMs}\n\nid: log.8\nevent: change\ndata: ${change}\n\n`)
+      await eventually(async () => expect(await isAsked('cus_2')).toBe(true))
+    },
+  }
+}
 
 describe('a client', () => {
   it('answers from its cache until a change of the customer comes on the stream', async () => {
@@ -144,29 +187,18 @@ describe('a client', () => {
   })
 
   it('takes a proof of the stream that was held up for no newer than it is', async () => {
-    let now = 0
-    const streams: ServerResponse[] = []
-    const change = { ...ANSWER, customerId: 'cus_2', cursor: 'log.8' }
-    const { url, count } = await openStandIn((res, _, { url: path = '' }) => {
-      if (!path.includes('/stream')) return give(res, 200, ANSWER)
-      res.writeHead(200, { 'Content-Type': 'text/event-stream' }).write('id: log.7\n\n: 0\n\n')
-      streams.push(res)
-    })
-    const client = clientOf({ url, clock: { monotonic: () => now, wall: () => now } })
-    const isAsked = async (customerId: string) => {
-      const before = count()
-      await client.check(customerId, EXPORT)
-      return count() > before
-    }
-    await eventually(async () =>
-      expect([await isAsked('cus_1'), await isAsked('cus_2')]).toEqual([false, false]),
-    )
-    now = 19_000
-    streams[0]?.write(`: 1\n\nid: log.8\nevent: change\ndata: ${JSON.stringify(change)}\n\n`)
-    // Then the client has read both.
-    await eventually(async () => expect(await isAsked('cus_2')).toBe(true))
+    const { isAsked, goTo, prove } = await openProving(null)
+    goTo(19_000)
+    await prove(1)
     expect(await isAsked('cus_1')).toBe(false)
-    now = 21_000
+    goTo(21_000)
+    expect(await isAsked('cus_1')).toBe(true)
+  })
+
+  it('lets no answer outlive its end when both clocks stood still and the daemon counted on', async () => {
+    const { isAsked, goTo, prove } = await openProving('2026-03-01T12:01:00.000Z')
+    goTo(1_000)
+    await prove(60_000)
     expect(await isAsked('cus_1')).toBe(true)
   })
 
@@ -221,9 +253,92 @@ describe('a client', () => {
     })
     const elsewhere = clientOf({ url: `${daemon.url}/elsewhere`, onUnavailable: 'deny' })
     await expect(elsewhere.check('cus_1', EXPORT)).rejects.toMatchObject({ code: 'route_not_found' })
-    expect(() => clientOf({ url: 'localhost' })).toThrow(/`url` must be/)
-    expect(() => clientOf({ url: daemon.url, apiKey: '' })).toThrow(/`apiKey` is empty/)
   })
+
+  it('refuses options that no question could be asked with', () => {
+    const url = 'http://127.0.0.1:4680'
+    for (const [option, message] of [
+      ...['localhost', 'ftp://127.0.0.1', 'http://user:secret@127.0.0.1', `${url}/?x=1`].map(
+        (one) => [{ url: one }, /`url` must be/] as const,
+      ),
+      ...['', 'lk_one\nlk_two', 'ключ'].map((apiKey) => [{ apiKey }, /`apiKey` is empty, or/] as const),
+      ...[-1, 0, 1.5, Number.NaN, Infinity].map((timeout) => [{ timeout }, /`timeout` must be/] as const),
+    ]) {
+      expect(() => clientOf({ url, ...option })).toThrow(
+        expect.objectContaining({ code: 'invalid_options', message: expect.stringMatching(message) }),
+      )
+    }
+  })
+
+  it('asks about any id that a customer can have', async () => {
+    const { client, asked, grant } = await openAll({ maxCustomers: 0 })
+    const long = '\u{E000}'.repeat(255)
+    await grant(encodeURIComponent(long))
+    const pairs = Array.from({ length: 1_000 }, () => ({ customerId: long, feature: long }))
+    expect(await client.checkMany([...pairs, { customerId: long, ...EXPORT }])).toEqual([
+      ...pairs.map(() => NO),
+      YES,
+    ])
+    expect(asked).toHaveLength(3)
+    expect(await client.checkMany([{ customerId: '..', ...EXPORT }])).toEqual([NO])
+    for (const id of ['.', '..', '\ud800'])
+      await expect(client.check(id, EXPORT)).rejects.toMatchObject({ code: 'invalid_request' })
+  })
+})
+
+it('keeps to the environment of its first answer, whichever the daemon would choose after a reload', async () => {
+  const sandbox = { environment: 'sandbox', secrets: [`${SECRET}_sandbox`] }
+  const { client, daemon, folder, line, grant, warm } = await openAll(
+    {},
+    { ...CONFIG, endpoints: { sandbox } },
+  )
+  await grant('cus_1')
+  await grant('cus_2')
+  await warm('cus_1')
+  const streams: Response[] = []
+  const late = clientOf({
+    url: line.url,
+    fetch: async (...request) => {
+      const answer = await fetch(...request)
+      if (String(request[0]).includes('/stream')) streams.push(answer)
+      return answer
+    },
+  })
+  const seen: string[] = []
+  void late.watch(({ customerId }) => seen.push(customerId))
+  await eventually(() => expect(streams).toHaveLength(1))
+
+  rewriteConfig(folder, { ...CONFIG, endpoints: { sandbox, ...CONFIG.endpoints } })
+  await daemon.reload()
+  expect([await client.check('cus_2', EXPORT), await late.check('cus_2', EXPORT)]).toEqual([YES, NO])
+  await act(daemon, 'DELETE', '/customers/cus_1/grants/pro_1?environment=sandbox', {})
+  await eventually(async () => expect(await client.check('cus_1', EXPORT)).toMatchObject({ active: false }))
+  line.cut()
+  line.mend()
+  await warm('cus_2')
+  await act(daemon, 'DELETE', '/customers/cus_2/grants/pro_1?environment=sandbox', {})
+  await eventually(async () => expect(await client.check('cus_2', EXPORT)).toMatchObject({ active: false }))
+  await act(daemon, 'POST', '/customers/cus_3/grants', { productId: 'pro_1', reason: 'a test' })
+  await eventually(() => expect(seen).toEqual(['cus_3']))
+})
+
+it('throws for a refused key under every `onUnavailable`, however often it has been refused', async () => {
+  const options = { onUnavailable: 'stale', random: () => 0.5 } as const
+  const { client, daemon, folder, grant, warm } = await openAll(options)
+  await grant('cus_1')
+  await warm('cus_1')
+  rewriteConfig(folder, { ...CONFIG, api: { keys: [keyEntry('app', 'lk_other')] } })
+  await daemon.reload()
+  const codes = new Set<string>()
+  await eventually(async () => {
+    await client.check('cus_1', EXPORT).then(
+      ({ stale }) => stale && codes.add('stale'),
+      ({ code }) => codes.add(code),
+    )
+    expect([...codes]).toEqual(['unauthorized', 'too_many_wrong_keys'])
+  })
+  const denying = clientOf({ url: daemon.url, onUnavailable: 'deny' })
+  await expect(denying.check('cus_1', EXPORT)).rejects.toMatchObject({ code: 'too_many_wrong_keys' })
 })
 
 describe('a daemon that does not answer', () => {

@@ -1,4 +1,4 @@
-/* The examples of docs/client.md and examples/next, as they are there. */
+/* The examples of docs/client.md and examples/next, as they are there but for the port. */
 
 import { once } from 'node:events'
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -48,7 +48,7 @@ function exampleFile(importing: string): string {
     symlinkSync(join(ROOT, 'node_modules', name), join(folder, 'node_modules', name))
   symlinkSync(ROOT, join(folder, 'node_modules', 'latchkey'))
   const file = join(folder, 'example.mjs')
-  writeFileSync(file, example?.text ?? '')
+  writeFileSync(file, example?.text.replace('listen(3000)', 'listen(0)') ?? '')
   return file
 }
 
@@ -163,6 +163,40 @@ it('gates answer 503, or hand on the error, while the daemon is away, and use ot
   const [thrown, answered] = [await visits[0]?.('/thrown', 'cus_1'), await visits[1]?.('/thrown', 'cus_1')]
   expect([thrown?.status, await thrown?.text()]).toEqual([500, 'unavailable'])
   expect([answered?.status, await answered?.json()]).toMatchObject([503, { code: 'access_unavailable' }])
+})
+
+it('no request passes a gate that fails, whatever it fails with', async () => {
+  const { daemon } = await openDaemon()
+  const client = createClient({ url: daemon.url, apiKey: API_KEY, maxCustomers: 0 })
+  const thrown = [undefined, null, 'route', 'router', false, 0]
+  const app = express()
+    .get(
+      '/id/:index',
+      requireFeature('export', {
+        client,
+        customerId: ({ params }) => Promise.reject(thrown[Number(params.index)]),
+      }),
+      (_, res) => void res.send('in'),
+    )
+    .get(
+      '/denied/:index',
+      requireFeature('other', {
+        client,
+        customerId: () => 'cus_1',
+        onDenied: (_, { params }) => Promise.reject(thrown[Number(params.index)]),
+      }),
+      (_, res) => void res.send('in'),
+    )
+    .use((_: Error, _req: express.Request, res: express.Response, _next: express.NextFunction) =>
+      res.status(500).send('refused'),
+    )
+  const visit = await visitExpress(app)
+  for (const index of thrown.keys()) {
+    for (const path of ['id', 'denied']) {
+      const answer = await visit(`/${path}/${index}`)
+      expect([answer.status, await answer.text()]).toEqual([500, 'refused'])
+    }
+  }
 })
 
 it('the route handler of the Next.js example answers as a gate', async () => {

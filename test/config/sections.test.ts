@@ -346,7 +346,7 @@ describe('what is outside', () => {
     ])
   })
 
-  it('is told of live access by the webhook, signed by one secret or by several, and warns of plain http', () => {
+  it('is told of live access by the webhook, signed by one secret or by several, and warns of plain http and of an environment without an endpoint', () => {
     const configured = (told: object) => load({ sync: { webhook: told } }).config.sync.webhooks[0]
     const types = ['entitlement.granted', 'entitlement.changed', 'entitlement.revoked']
     const all = { url: URL, secrets: [OUT], types, environments: ['live'], disabled: false }
@@ -373,5 +373,10 @@ describe('what is outside', () => {
     for (const url of [URL, 'http://127.0.0.1:8080/hooks', 'http://localhost/hooks', 'http://[::1]/hooks']) {
       expect(warned(url)).toEqual([])
     }
+    const sandboxOnly = { sandbox: endpoint('sandbox', 'whsec_fedcba9876543210') }
+    const webhooks = { crm: { url: URL, secret: OUT }, app: { ...some, environments: ['live', 'sandbox'] } }
+    expect(warnings({ endpoints: sandboxOnly, sync: { webhooks } })).toEqual([
+      'sync.webhooks.crm.environments: follows only live access, but no endpoint is live: add "sandbox"',
+    ])
   })
 })

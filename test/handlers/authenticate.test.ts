@@ -49,7 +49,7 @@ describe('an address that sends wrong keys', () => {
     const limited = await request(url).get('/metrics').set(bearer('wrong'))
     expect(limited.status).toBe(429)
     expect(Number(limited.headers['retry-after'])).toBeGreaterThan(0)
-    expect(limited.body).toMatchObject({ status: 429, code: 'rate_limited' })
+    expect(limited.body).toMatchObject({ status: 429, code: 'too_many_wrong_keys' })
   })
 
   it('is logged up to the limit and once more, without the key or whom it asked about', async () => {
@@ -90,7 +90,10 @@ describe('a key that ends', () => {
   it('is refused from that instant on, with what to do, and not a moment sooner', async () => {
     let now = NOW
     const { url, logged } = await openFront({
-      apiKeys: () => [apiKey('app', { expiresAt: NOW + 1000 })],
+      apiKeys: () => [
+        apiKey('app', { expiresAt: NOW + 1000 }),
+        apiKey('old', { expiresAt: NOW, isReplaced: true }),
+      ],
       clock: () => now,
     })
     const asked = () => request(url).get('/entitlements/cus_gold').set(bearer('app'))
@@ -103,7 +106,12 @@ describe('a key that ends', () => {
       'Bearer',
       { code: 'key_expired', detail: expect.stringContaining('latchkey keys rotate') },
     ])
-    expect(logged).toMatchObject([{ msg: 'API key refused', hint: expect.stringContaining('expired') }])
+    const { body } = await request(url).get('/entitlements/cus_gold').set(bearer('old'))
+    expect(body.detail).toBe('This API key has expired: it was replaced, so use the new key of its name.')
+    expect(logged).toMatchObject([
+      { msg: 'API key refused', hint: expect.stringContaining('has expired: make a new one') },
+      { msg: 'API key refused', hint: expect.stringContaining('use the new key') },
+    ])
   })
 })
 

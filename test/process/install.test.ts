@@ -50,7 +50,7 @@ describe('an older Node.js', () => {
 
     expect(ended).toMatchObject({ code: 2, stdout: '' })
     expect(ended.stderr).toMatch(
-      /^Latchkey needs Node\.js 22 or newer; this is v20\.20\.2\.\n.*Install Node\.js/,
+      /^Latchkey needs Node\.js 22 or newer; this is v20\.20\.2\.\nInstall Node\.js 22 or newer .* In a clone/,
     )
   })
 })

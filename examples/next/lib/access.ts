@@ -2,7 +2,7 @@ import { createClient } from 'latchkey/client'
 
 /** One for the process: it keeps answers, and one stream that keeps them right. */
 export const access = createClient({
-  url: process.env.LATCHKEY_URL,
+  url: process.env.LATCHKEY_URL ?? 'http://127.0.0.1:4680',
   apiKey: process.env.LATCHKEY_API_KEY,
   onUnavailable: 'deny',
 })
