@@ -746,7 +746,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Sends messages of the log again, in their order and under their ids.
+         * Sends messages of the log and the later ones of the same customers again, in order and under their ids.
          * @description Needs a key with the scope `admin`.
          */
         post: operations["replayMessages"];

@@ -9,6 +9,7 @@ const ON_BOTH_ENGINES = [
   'history/export',
   'ingest/any-order',
   'people/erasure',
+  'sync/webhook/any-answers',
 ].map((name) => `test/${name}.test.ts`)
 
 const ON_POSTGRES = 'test/postgres/**/*.test.ts'

@@ -239,6 +239,7 @@ export async function startDaemon(
       changeStream.wake()
     }
     started.add('following', following.stop)
+    started.add('webhookTests', following.endTests)
     /** Continues what an instance has left that ended in the middle; also what another is doing, which does no harm. */
     const takeOver = async () => {
       if (!shared?.leads()) return

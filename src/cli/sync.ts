@@ -250,7 +250,8 @@ function messageCells(one: MessageJson): readonly string[] {
 
 /** `latchkey sync replay`: sends messages of the log again. */
 const syncReplayCommand = apiCommand('sync replay [message]', {
-  about: 'send messages of the outbound webhooks again, under the same ids',
+  about:
+    'send messages of the outbound webhooks and the later ones of the same customers again, under the same ids',
   arguments: { message: 'the webhook-id of one message' },
   examples: ['sync replay msg_1f0c_7', 'sync replay --webhook crm --from 2026-03-01T00:00:00Z'],
   environment: 'of this environment (default: both)',

@@ -37,6 +37,7 @@ export function createResting({
     wake() {},
     async reload() {},
     async led() {},
+    async endTests() {},
     async stop() {},
   }
 }

@@ -141,6 +141,7 @@ export async function createFollowing(deps: FollowingDeps) {
       if (!leads()) await platforms.stop()
       await follow(current)
     },
+    endTests: outbound.endTests,
     /** Starts nothing more, and waits a few seconds for calls in flight. */
     async stop(): Promise<void> {
       isStopped = true

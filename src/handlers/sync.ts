@@ -39,7 +39,7 @@ export interface SyncQuestions
   /** The ids of the addresses of the outbound webhooks. */
   readonly webhooks: () => readonly string[]
   readonly messages: (filter: MessageFilter, page: MessagePage) => Promise<readonly LoggedMessage[]>
-  /** Sends messages again; returns how many. */
+  /** Sends messages and each customer's later ones again; returns how many. */
   readonly replay: (filter: MessageFilter) => Promise<number>
   /** Null: no address has this id. */
   readonly test: (id: string, type: ChangeType, environment?: Environment) => Promise<TestResult | null>
@@ -365,7 +365,8 @@ export const syncRoutes: readonly Route<SyncDeps>[] = [
   }),
   route('POST /sync/messages/replay', {
     operationId: 'replayMessages',
-    summary: 'Sends messages of the log again, in their order and under their ids.',
+    summary:
+      'Sends messages of the log and the later ones of the same customers again, in order and under their ids.',
     ...ADMIN,
     body: z
       .strictObject({

@@ -1,6 +1,6 @@
 /* Messages of the outbound webhooks: the queue of each address, and the log of attempts. */
 
-import { type Selectable, sql } from 'kysely'
+import { type RawBuilder, type Selectable, sql } from 'kysely'
 import { type ChangeType, typeOfChange } from '../entitlements/entitlement.js'
 import type { Environment } from '../provider/event.js'
 import { bulkInsert, bulkLookup } from './bulk.js'
@@ -193,7 +193,10 @@ export interface MessageOutcome extends MessageKey {
     | { readonly kind: 'failed'; readonly error: string; readonly reason: 'gone' | 'given_up' }
 }
 
-/** Saves results of attempts. Unless a message is to be retried, the customer's next message becomes due. */
+/**
+ * Saves results of attempts. Unless a message is to be retried, the customer's next message becomes due. The result of a
+ * message that lost its time meanwhile does not count: it is sent again after an earlier one.
+ */
 export async function settleMessages(trx: Tx, outcomes: readonly MessageOutcome[]): Promise<void> {
   const settings = new Map<string, string>()
   for (const { cursor, webhook, log, result } of outcomes) {
@@ -207,6 +210,7 @@ export async function settleMessages(trx: Tx, outcomes: readonly MessageOutcome[
       .set((eb) => ({ ...after, attempt_log: JSON.stringify(log), attempts: eb('attempts', '+', 1) }))
       .where('cursor', '=', cursor)
       .where('webhook', '=', webhook)
+      .where('next_attempt_at', 'is not', null)
       .execute()
     if (result.kind === 'delivered') settings.set(`${LAST_DELIVERED} ${webhook}`, String(at))
     else settings.set(`${LAST_ERROR} ${webhook}`, JSON.stringify({ at, reason: result.error }))
@@ -302,11 +306,12 @@ function numberOfMessage(id: string): number {
 }
 
 /**
- * Queues messages once more, with all their attempts, unless they are pending.
- * @returns how many
+ * Queues messages once more, with all their attempts, and each customer's later ones after them: a receiver must get
+ * the newest last.
+ * @returns how many; those that are pending don't count
  */
 export async function replayMessages(trx: Tx, keys: readonly MessageKey[]): Promise<number> {
-  const rows = await requeue(
+  const rows = await requeueThese(
     trx,
     keys.map(({ cursor, webhook }) => [cursor, webhook]),
   )
@@ -314,12 +319,18 @@ export async function replayMessages(trx: Tx, keys: readonly MessageKey[]): Prom
   return rows.length
 }
 
-const requeue = bulkLookup<CustomerRow>(
-  ['cursor', 'webhook'],
-  (isOne) => sql`
-    update messages set status = 'pending', attempts = 0, first_attempt_at = null
-    where status <> 'pending' and ${isOne} returning webhook, environment, customer_id`,
-)
+const requeueThese = bulkLookup(['cursor', 'webhook'], requeue)
+
+function requeue(isOne: RawBuilder<unknown>): RawBuilder<CustomerRow> {
+  return sql`
+    update messages set status = 'pending', attempts = 0, first_attempt_at = null from (
+      select min(cursor) as first, webhook as its, environment as place, customer_id as customer from messages
+      where status <> 'pending' and ${isOne} group by webhook, environment, customer_id
+    ) as begun
+    where customer_id = customer and environment = place and cursor >= first and webhook = its
+      and status <> 'pending'
+    returning webhook, environment, customer_id`
+}
 
 /** How long the log keeps a message that is not pending, from its change on. */
 export const MESSAGES_KEPT_MS = 30 * 86_400_000
@@ -349,24 +360,21 @@ export interface RetryMessages extends Omit<RetryFilter, 'target'> {
 }
 
 /**
- * Makes failed and delayed messages due; a failed message gets all its attempts again.
+ * Makes delayed messages due, and queues failed ones once more, as a replay does.
  * @returns how many
  */
 export async function retryMessages(
   trx: Tx,
   { webhooks, environments = ENVIRONMENTS, customerId }: RetryMessages,
 ): Promise<number> {
-  const { rows } = await sql<CustomerRow>`
-    update messages set status = 'pending',
-      attempts = case when status = 'pending' then attempts else 0 end,
-      first_attempt_at = case when status = 'pending' then first_attempt_at end,
-      next_attempt_at = case when status = 'pending' then queued_at end
-    where (status in ('gone', 'given_up') or (status = 'pending' and next_attempt_at is not null and attempts > 0))
-      and webhook in (${sql.join(webhooks)}) and environment in (${sql.join(environments)})
-      ${customerId === undefined ? sql`` : sql`and customer_id = ${customerId}`}
-    returning webhook, environment, customer_id`.execute(trx)
+  const isAsked = sql`webhook in (${sql.join(webhooks)}) and environment in (${sql.join(environments)})
+    ${customerId === undefined ? sql`` : sql`and customer_id = ${customerId}`}`
+  const { numAffectedRows: delayed } = await sql`
+    update messages set next_attempt_at = queued_at
+    where status = 'pending' and next_attempt_at is not null and attempts > 0 and ${isAsked}`.execute(trx)
+  const { rows } = await requeue(sql`${HAS_FAILED} and ${isAsked}`).execute(trx)
   await beginNext(trx, rows.map(customerOf))
-  return rows.length
+  return Number(delayed ?? 0) + rows.length
 }
 
 /** Deletes every message. */
@@ -374,14 +382,16 @@ export async function forgetMessages(trx: Tx): Promise<void> {
   await trx.deleteFrom('messages').execute()
 }
 
-/** Makes the earliest message of each of these customers due, unless one of theirs already has a time. */
+/** Gives a time to the earliest pending message of each of these customers, and takes it from any later one. */
 const beginNext = bulkLookup(
   ['webhook', 'environment', 'customer_id'],
   (isTheirs) => sql`
-    update messages set next_attempt_at = queued_at from (
-      select min(cursor) as first, webhook as its from messages where status = 'pending' and ${isTheirs}
-      group by webhook, environment, customer_id having count(next_attempt_at) = 0
-    ) as next where cursor = next.first and webhook = next.its`,
+    update messages set next_attempt_at = case when cursor = first then queued_at end from (
+      select min(cursor) as first, webhook as its, environment as place, customer_id as customer from messages
+      where status = 'pending' and ${isTheirs} group by webhook, environment, customer_id
+    ) as next
+    where customer_id = customer and environment = place and cursor >= first and webhook = its
+      and status = 'pending' and (next_attempt_at is null) = (cursor = first)`,
 )
 
 type CustomerRow = Pick<Selectable<MessagesTable>, 'webhook' | 'environment' | 'customer_id'>

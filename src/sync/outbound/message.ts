@@ -169,6 +169,9 @@ function reasonOf(error: unknown): string {
     return `no answer within ${TIMEOUT_MS / 1000} s`
   }
   const cause = error instanceof Error ? error.cause : undefined
+  if (cause instanceof Error && cause.message === 'bad port') {
+    return 'no connection (fetch refuses this port: change it in the url)'
+  }
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown reason'
   return `no connection (${code})`
 }

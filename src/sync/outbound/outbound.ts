@@ -1,6 +1,6 @@
 import type { ChangeType } from '../../entitlements/entitlement.js'
 import type { Environment } from '../../provider/event.js'
-import { latestCursor } from '../../store/changes.js'
+import { type Change, latestCursor } from '../../store/changes.js'
 import type { RetryFilter } from '../../store/memberships.js'
 import {
   type Attempt,
@@ -18,7 +18,7 @@ import {
 } from '../../store/messages.js'
 import type { Db } from '../../store/schema.js'
 import type { Tools } from '../context.js'
-import { createLoop, inBatches } from '../loop.js'
+import { createLoop, inBatches, oneAtATime } from '../loop.js'
 import type { Reach } from '../outages.js'
 import {
   type Answer,
@@ -65,7 +65,8 @@ export async function readWebhooks(
 }
 
 /**
- * Queues logged messages once more for the addresses that are still configured, under their ids and in their order.
+ * Queues logged messages and each customer's later ones once more for the addresses that are still configured, under
+ * their ids and in their order.
  * @returns how many; those that are pending don't count
  */
 export async function replay(
@@ -77,12 +78,18 @@ export async function replay(
   if (ids.length === 0) return 0
   let count = 0
   let after: MessageKey | undefined
+  /** All of a customer's messages are queued with the first: a later page would send them twice. */
+  const queued = new Set<string>()
   for (;;) {
     const page: MessagePage = { order: 'oldest first', limit: MAX_PER_TRANSACTION, ...(after && { after }) }
     const found = await findMessages(db, { ...filter, webhooks: ids }, page)
-    const keys = found.map(({ cursor, webhook }) => ({ cursor, webhook }))
-    after = keys.at(-1)
+    after = found.at(-1)
     if (after === undefined) return count
+    const firsts = found.filter((one) => {
+      const customer = `${one.webhook} ${customerOf(one)}`
+      return !queued.has(customer) && queued.add(customer)
+    })
+    const keys = firsts.map(({ cursor, webhook }) => ({ cursor, webhook }))
     count += await writeSync('replayMessages', keys)
   }
 }
@@ -108,9 +115,14 @@ interface Lane {
   /** The receiver asked for no messages until then. */
   closedUntil: number
   queuedUpTo: number | null
-  readonly underWay: Map<number, Promise<void>>
-  /** What ended while due messages were read: the read may still have found it due. */
-  readonly ended: Set<number>
+  /** By customer: even a message that is sent again waits until the result of the one before it is stored. */
+  readonly underWay: Map<string, Promise<void>>
+  /** Whose attempts ended while due messages were read: the read may still have found them due. */
+  readonly ended: Set<string>
+}
+
+function customerOf({ environment, customerId }: Pick<Change, 'environment' | 'customerId'>): string {
+  return `${environment}/${customerId}`
 }
 
 /**
@@ -120,12 +132,13 @@ interface Lane {
 export async function createOutbound(deps: OutboundDeps) {
   const { db, writeSync, addresses, featuresOf, isPaused, clock, random, reachOf, log } = deps
   const stopping = new AbortController()
+  const testing = new AbortController()
   const settle = inBatches(async (outcomes: readonly MessageOutcome[]) => {
     await writeSync('settleMessages', outcomes)
     return []
   })
   const lanes = new Map<string, Lane>()
-  const loop = createLoop({ look: queue, work: sendDue, nextAt, clock, log })
+  const loop = createLoop({ look: queue, work: oneAtATime(sendDue), nextAt, clock, log })
   let isStopping = false
 
   function laneOf(id: string): Lane {
@@ -158,15 +171,15 @@ export async function createOutbound(deps: OutboundDeps) {
       ended.clear()
       const due = await loadDueMessages(db, to.id, now, CONCURRENCY + underWay.size)
       for (const message of due) {
-        const { cursor } = message.change
-        const isFree = underWay.size < CONCURRENCY && !underWay.has(cursor) && !ended.has(cursor)
+        const customer = customerOf(message.change)
+        const isFree = underWay.size < CONCURRENCY && !underWay.has(customer) && !ended.has(customer)
         if (isFree && !isStopping) begin(to, message)
       }
     }
   }
 
   function begin(to: WebhookAddress, message: Message): void {
-    const { cursor } = message.change
+    const customer = customerOf(message.change)
     const lane = laneOf(to.id)
     const sent = send(to, message)
       .catch((error: unknown) => {
@@ -175,11 +188,11 @@ export async function createOutbound(deps: OutboundDeps) {
         log.error({ err: error }, 'could not store the result of an outbound webhook message')
       })
       .finally(() => {
-        lane.underWay.delete(cursor)
-        lane.ended.add(cursor)
+        lane.underWay.delete(customer)
+        lane.ended.add(customer)
         loop.workNow()
       })
-    lane.underWay.set(cursor, sent)
+    lane.underWay.set(customer, sent)
   }
 
   /** Makes one attempt, and resolves once its result is stored. */
@@ -272,8 +285,15 @@ export async function createOutbound(deps: OutboundDeps) {
       if (to === undefined) return null
       const at = clock()
       const sent = testOf(type, environment ?? to.environments[0] ?? 'live', at)
-      const answer = await postMessage(to, sent, at, stopping.signal, deps.post)
+      const answer = await postMessage(to, sent, at, testing.signal, deps.post).catch((error: unknown) => {
+        if (testing.signal.aborted) return UNANSWERED
+        throw error
+      })
       return { id: sent.id, delivered: isDelivered(answer), ...shownOf(answer), ms: clock() - at }
+    },
+    /** Ends test messages in flight: their requests, which a stop awaits, are answered at once. */
+    async endTests(): Promise<void> {
+      testing.abort()
     },
     /** Starts nothing more, and waits a few seconds for attempts in flight. */
     async stop(): Promise<void> {
@@ -284,6 +304,12 @@ export async function createOutbound(deps: OutboundDeps) {
       clearTimeout(giveUp)
     },
   }
+}
+
+const UNANSWERED: Answer = {
+  status: null,
+  reason: 'the daemon stopped before the answer: send the test again',
+  closedUntil: null,
 }
 
 /** What the log of attempts keeps of an answer. */

@@ -151,18 +151,18 @@ describe('the log of outbound webhooks', () => {
     expect((await find())[0]?.attempts).toHaveLength(20)
   })
 
-  it('is sent again by ids or by time, under the same ids, in order, to one address or to all', async () => {
+  it('is sent again by ids or by time, with what came later, under the same ids, in order, to one address or to all', async () => {
     const { store, app, crm, addresses, find, areDelivered } = await logged()
     crm.answerWith((res, message, count) => status(count === 1 ? 410 : 204)(res, message, count))
     const outbound = await store.tell(...addresses)
     for (const n of [1, 2, 3]) await store.change({ ...LOST, at: NOON + n, productId: `pro_${n}` })
     await areDelivered(5)
     const ids = app.received.map(({ id }) => id)
-    expect(await outbound.replay({ environments: ALL, ids: ids.slice(0, 1) })).toBe(2)
+    expect(await outbound.replay({ environments: ALL, ids: ids.slice(0, 1) })).toBe(6)
     await areDelivered(6)
     const since = { environments: ALL, from: NOON + 2 }
     expect(await outbound.replay({ ...since, environments: ['sandbox'] })).toBe(0)
-    expect(await outbound.replay({ ...since, webhooks: ['app'], to: NOON + 3 })).toBe(1)
+    expect(await outbound.replay({ ...since, webhooks: ['app'], to: NOON + 3 })).toBe(2)
     await areDelivered(6)
     store.pause(true)
     expect(await outbound.replay(since)).toBe(4)
@@ -171,13 +171,39 @@ describe('the log of outbound webhooks', () => {
     outbound.wake()
     await areDelivered(6)
     expect([told(app), told(crm)]).toEqual([
-      ['pro_1', 'pro_2', 'pro_3', 'pro_1', 'pro_2', 'pro_2', 'pro_3'],
-      ['pro_1', 'pro_2', 'pro_3', 'pro_1', 'pro_2', 'pro_3'],
+      [1, 2, 3, 1, 2, 3, 2, 3, 2, 3].map((n) => `pro_${n}`),
+      [1, 2, 3, 1, 2, 3, 2, 3].map((n) => `pro_${n}`),
     ])
     for (const { received } of [app, crm]) {
       for (const { id, payload } of received) expect(id).toBe(ids[Number(payload.data.productId.at(-1)) - 1])
     }
-    expect((await find({ webhooks: ['crm'] })).map(({ attempts }) => attempts.length)).toEqual([2, 2, 2])
+    expect((await find({ webhooks: ['crm'] })).map(({ attempts }) => attempts.length)).toEqual([3, 3, 2])
+  })
+
+  it('ends with the newest change of a customer, even if that was on its way or held back at a replay', async () => {
+    const { store, app, addresses, areDelivered } = await logged()
+    const outbound = await store.tell(...addresses)
+    await store.change({})
+    await areDelivered(1)
+    let answerSecond = () => {}
+    app.answerWith((res, message, count) => {
+      if (count === 2) answerSecond = () => status(204)(res, message, count)
+      else status(204)(res, message, count)
+    })
+    const first = { environments: ALL, ids: app.received.map(({ id }) => id) }
+    await store.change({ productId: 'pro_2' })
+    await arrive(app, 2)
+    expect(await outbound.replay(first)).toBe(1)
+    answerSecond()
+    await areDelivered(2)
+    store.pause(true)
+    await store.change({ productId: 'pro_3' })
+    await eventually(async () => expect(await outbound.status()).toMatchObject([{ waiting: 1 }, {}]))
+    expect(await outbound.replay(first)).toBe(2)
+    store.pause(false)
+    outbound.wake()
+    await areDelivered(3)
+    expect(told(app)).toEqual([1, 2, 1, 2, 1, 2, 3].map((n) => `pro_${n}`))
   })
 
   it('keeps thirty days, and what waits for longer', async () => {
@@ -200,7 +226,7 @@ describe('the log of outbound webhooks', () => {
   })
 })
 
-it('a test message is sent past the queue and the log, says what it is, and what was answered', async () => {
+it('a test message is sent past the queue and the log, says what it is, and what was answered, also by a stop', async () => {
   const { store, app, crm, addresses, find } = await logged()
   crm.answerWith(status(500))
   store.pause(true)
@@ -219,6 +245,15 @@ it('a test message is sent past the queue and the log, says what it is, and what
     status: 500,
   })
   expect(await outbound.test('odd', 'entitlement.granted')).toBe(null)
+  app.answerWith(() => {})
+  const unanswered = outbound.test('app', 'entitlement.granted')
+  await arrive(app, 2)
+  await outbound.endTests()
+  expect(await unanswered).toMatchObject({
+    delivered: false,
+    status: null,
+    error: expect.stringContaining('stopped'),
+  })
   expect(await find()).toEqual([])
   expect(await outbound.status()).toMatchObject([{ lastDeliveredAt: null }, { lastError: null }])
 })

@@ -3,20 +3,18 @@ import { onTestFinished, vi } from 'vitest'
 import { createWriter } from '../../../src/daemon/writer.js'
 import { CHANGE_TYPES } from '../../../src/entitlements/entitlement.js'
 import { createLogger } from '../../../src/log.js'
-import { erasureListOf } from '../../../src/people/erasure-list.js'
 import {
   appendChanges,
   type NewChange,
   settleChangeLogEpoch,
   startChangeLogEpoch,
 } from '../../../src/store/changes.js'
-import { migrate } from '../../../src/store/migrate.js'
 import type { Database } from '../../../src/store/schema.js'
 import type { WriteSync } from '../../../src/store/sync-writes.js'
 import { createOutages } from '../../../src/sync/outages.js'
 import type { WebhookAddress } from '../../../src/sync/outbound/message.js'
 import { createOutbound } from '../../../src/sync/outbound/outbound.js'
-import { open, temporaryFile } from '../../store/temporary-store.js'
+import { emptyStores } from '../../store/temporary-store.js'
 import { SECRET } from './receiver.js'
 
 export const NOON = Date.parse('2026-03-01T12:00:00.000Z')
@@ -56,16 +54,11 @@ export async function outboundStore(): Promise<OutboundStore> {
   // The date alone: timers run as they do.
   vi.setSystemTime(NOON)
   onTestFinished(() => void vi.useRealTimers())
-  const file = temporaryFile()
-  const writing = open(file)
-  await migrate(writing)
+  const stores = await emptyStores(2)
+  onTestFinished(async () => void (await Promise.all(stores.map((store) => store.destroy()))))
+  const [writing, db] = stores as [Kysely<Database>, Kysely<Database>]
   await settleChangeLogEpoch(writing)
-  const db = open(file, true)
-  const { writeSync } = createWriter({
-    db: writing,
-    clock: Date.now,
-    erasureList: erasureListOf(file),
-  })
+  const { writeSync } = createWriter({ db: writing, clock: Date.now, erasureList: null })
   const lines: string[] = []
   const log = createLogger('debug', { write: (line) => void lines.push(line) })
   let isPaused = false
