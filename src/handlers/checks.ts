@@ -3,7 +3,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { z } from 'zod'
 import type { LongerLasting } from '../entitlements/entitlement.js'
-import type { ProductAccess } from '../entitlements/features.js'
+import type { FeatureAccess, ProductAccess } from '../entitlements/features.js'
 import type { Environment } from '../provider/event.js'
 import { instant, markUnknown, unknown } from './answers.js'
 import { idText } from './body.js'
@@ -100,35 +100,48 @@ async function answerChecks(
     ...[...features].filter((id) => productsOf(id).length === 0).map((feature) => nameOf({ feature })),
   ])
 
-  const accessesOf = (customerId: string) => {
-    const own = grantsOf.get(customerId) ?? []
-    const ofFeatures = features.size === 0 ? [] : accessBy(own)
-    return [
-      ...own.map(({ productId, active, until }) => ({ name: nameOf({ productId }), active, until })),
-      ...ofFeatures.map(({ id: feature, active, until }) => ({
-        name: nameOf({ feature }),
-        active,
-        until,
-      })),
-    ]
+  const featuresBy = new Map<string, readonly FeatureAccess[]>()
+  const featuresOf = (customerId: string): readonly FeatureAccess[] => {
+    const own = featuresBy.get(customerId) ?? accessBy(grantsOf.get(customerId) ?? [])
+    featuresBy.set(customerId, own)
+    return own
   }
-  const subjects = new Map<string, readonly string[]>([
-    ...asked.map((customerId) => [keyOf({ customerId }), [customerId]] as const),
-    ...[...byReference].map(([externalRef, ids]) => [keyOf({ externalRef }), ids] as const),
-  ])
+  const accessesOf = (customerId: string) => [
+    ...(grantsOf.get(customerId) ?? []).map(({ productId, active, until }) => ({
+      name: nameOf({ productId }),
+      active,
+      until,
+    })),
+    ...(features.size === 0 ? [] : featuresOf(customerId)).map(({ id, active, until }) => ({
+      name: nameOf({ feature: id }),
+      active,
+      until,
+    })),
+  ]
+  /** By reference, for those that several customers share, perhaps thousands. */
   const bests = new Map<string, ReadonlyMap<string, CustomerAccess>>()
-  for (const [key, ids] of subjects) {
-    if (ids.length > 1) await turn()
-    bests.set(key, bestOf(ids, accessesOf, longerLasting))
+  for (const [externalRef, ids] of byReference) {
+    if (ids.length < 2) continue
+    await turn()
+    bests.set(externalRef, bestOf(ids, accessesOf, longerLasting))
+  }
+
+  const accessOf = ({ customerId, externalRef = '', productId, feature }: Check) => {
+    const best = bests.get(externalRef)
+    if (best !== undefined) return best.get(nameOf({ productId, feature }))
+    const id = customerId ?? byReference.get(externalRef)?.[0]
+    if (id === undefined) return undefined
+    const own =
+      feature === undefined
+        ? grantsOf.get(id)?.find((one) => one.productId === productId)
+        : featuresOf(id).find((one) => one.id === feature)
+    return { customerId: id, active: own?.active ?? false, until: own?.until ?? null }
   }
   const results = checks.map((one) => {
-    const [key, name] = [keyOf(one), nameOf(one)]
-    const { customerId, active, until } = bests.get(key)?.get(name) ?? {
-      customerId: subjects.get(key)?.[0] ?? null,
-      active: false,
-      until: null,
-    }
-    return { ...one, customerId, active, until, ...markUnknown(!unknowns.has(name)) }
+    const first = one.customerId ?? byReference.get(one.externalRef ?? '')?.[0] ?? null
+    const { customerId, active, until } = accessOf(one) ?? { customerId: first, active: false, until: null }
+    const isKnown = unknowns.size === 0 || !unknowns.has(nameOf(one))
+    return { ...one, customerId, active, until, ...markUnknown(isKnown) }
   })
   return { results }
 }
@@ -151,12 +164,13 @@ function bestOf(
   return best
 }
 
-/** Identifies the customer or the reference of a check. */
-function keyOf({ customerId, externalRef }: Pick<Check, 'customerId' | 'externalRef'>): string {
-  return customerId === undefined ? `externalRef ${externalRef}` : `customerId ${customerId}`
-}
-
-/** Identifies its product or feature. */
-function nameOf({ productId, feature }: Pick<Check, 'productId' | 'feature'>): string {
+/** Identifies the product or feature of a check. */
+function nameOf({
+  productId,
+  feature,
+}: {
+  readonly productId?: string | undefined
+  readonly feature?: string | undefined
+}): string {
   return feature === undefined ? `productId ${productId}` : `feature ${feature}`
 }

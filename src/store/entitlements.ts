@@ -97,14 +97,14 @@ export async function loadDue(
 
 function recordIn(row: EntitlementsTable): EntitlementRecord {
   const { customer_id: customerId, product_id: productId, next_change_at: nextChangeAt } = row
-  return { customerId, productId, ...shownIn(row), active: row.active === 1, nextChangeAt }
+  return { ...NEVER_GRANTED, ...shownIn(row), customerId, productId, active: row.active === 1, nextChangeAt }
 }
 
 /** Only damage makes it unreadable: then it differs from what the sources say, and is written again. */
-function shownIn({ shown }: EntitlementsTable): Omit<AccessSnapshot, 'active'> {
+function shownIn({ shown }: EntitlementsTable): Partial<AccessSnapshot> {
   try {
-    return { ...NEVER_GRANTED, ...JSON.parse(shown) }
+    return JSON.parse(shown)
   } catch {
-    return NEVER_GRANTED
+    return {}
   }
 }
