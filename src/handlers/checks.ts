@@ -126,22 +126,19 @@ async function answerChecks(
     bests.set(externalRef, bestOf(ids, accessesOf, longerLasting))
   }
 
-  const accessOf = ({ customerId, externalRef = '', productId, feature }: Check) => {
-    const best = bests.get(externalRef)
-    if (best !== undefined) return best.get(nameOf({ productId, feature }))
-    const id = customerId ?? byReference.get(externalRef)?.[0]
-    if (id === undefined) return undefined
-    const own =
-      feature === undefined
-        ? grantsOf.get(id)?.find((one) => one.productId === productId)
-        : featuresOf(id).find((one) => one.id === feature)
-    return { customerId: id, active: own?.active ?? false, until: own?.until ?? null }
-  }
+  const grantOf = (customerId: string, { productId, feature }: Check) =>
+    feature === undefined
+      ? grantsOf.get(customerId)?.find((one) => one.productId === productId)
+      : featuresOf(customerId).find((one) => one.id === feature)
   const results = checks.map((one) => {
-    const first = one.customerId ?? byReference.get(one.externalRef ?? '')?.[0] ?? null
-    const { customerId, active, until } = accessOf(one) ?? { customerId: first, active: false, until: null }
+    const { externalRef = '' } = one
+    const first = one.customerId ?? byReference.get(externalRef)?.[0] ?? null
+    const shared = bests.get(externalRef)
+    const best = shared?.get(nameOf(one))
+    const own = shared === undefined && first !== null ? grantOf(first, one) : best
+    const { active = false, until = null } = own ?? {}
     const isKnown = unknowns.size === 0 || !unknowns.has(nameOf(one))
-    return { ...one, customerId, active, until, ...markUnknown(isKnown) }
+    return { ...one, customerId: best?.customerId ?? first, active, until, ...markUnknown(isKnown) }
   })
   return { results }
 }
