@@ -89,7 +89,9 @@ export interface GivenCommand<Table extends OptionTable, Shared = SharedOptions>
 }
 
 /** The input of a command that uses the API. */
-type GivenApiCommand<Table extends OptionTable> = GivenCommand<Table, ApiOptions> & { readonly api: Api }
+export type GivenApiCommand<Table extends OptionTable> = GivenCommand<Table, ApiOptions> & {
+  readonly api: Api
+}
 
 const ARGUMENTS: Readonly<Record<string, string>> = {
   customer: 'the customer id',

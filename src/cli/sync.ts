@@ -13,10 +13,12 @@ import type {
   WebhookTestJson,
 } from '../handlers/sync.js'
 import type { ShownState } from '../store/membership.js'
+import type { Api } from './api.js'
 import {
   apiCommand,
   choice,
   flag,
+  type GivenApiCommand,
   isoTime,
   parseBetween,
   parseId,
@@ -48,19 +50,12 @@ const syncStatusCommand = apiCommand('sync status', {
     target: value('<target>', 'list the memberships of a role or group, such as discord:1:2', parseId),
     customer: value('<id>', 'list the memberships of a customer', parseId),
   },
-  async run({ api, options, context, show }) {
+  async run(given) {
+    const { api, options, context, show } = given
     const { state, target, customer, environment } = options
     if (state !== undefined || target !== undefined || customer !== undefined) {
       const query = { environment, state, target, customerId: customer, limit: LISTED }
-      const { items, pagination } = await api.get<{
-        readonly items: readonly MembershipJson[]
-        readonly pagination: { readonly hasMore: boolean }
-      }>('/sync/memberships', query)
-      show({ items, hasMore: pagination.hasMore }, (paint) =>
-        items.length === 0 ? 'there is no such membership\n' : table(items.map(membershipCells), paint),
-      )
-      if (pagination.hasMore && !options.json) context.err(`note: there are more than these ${LISTED}\n`)
-      return
+      return showPage('/sync/memberships', query, membershipCells, 'there is no such membership', given)
     }
     if (api.isWithin) context.err('note: no daemon runs, so nothing is given, taken or sent now\n')
     const status = await api.get<SyncStatusJson>('/sync', { environment })
@@ -226,19 +221,30 @@ const syncMessagesCommand = apiCommand('sync messages', {
     id: value('<message>', 'only with this webhook-id', parseId),
     limit: withDefault(value('<number>', 'how many, up to 100', parseBetween(1, LISTED)), 20),
   },
-  async run({ api, options: { customer: customerId, json, ...options }, context, show }) {
-    const { webhook, status, type, id, limit, environment } = options
+  run(given) {
+    const { webhook, status, type, customer: customerId, id, limit, environment } = given.options
     const query = { environment, webhook, status, type, customerId, id, limit }
-    const { items, pagination } = await api.get<{
-      readonly items: readonly MessageJson[]
-      readonly pagination: { readonly hasMore: boolean }
-    }>('/sync/messages', query)
-    show({ items, hasMore: pagination.hasMore }, (paint) =>
-      items.length === 0 ? 'there is no such message\n' : table(items.map(messageCells), paint),
-    )
-    if (pagination.hasMore && !json) context.err(`note: there are more than these ${limit}\n`)
+    return showPage('/sync/messages', query, messageCells, 'there is no such message', given)
   },
 })
+
+/** Shows the first page of a list, and says if there is more. */
+async function showPage<Item>(
+  path: string,
+  query: Parameters<Api['get']>[1] & { readonly limit: number },
+  cellsOf: (item: Item) => readonly string[],
+  none: string,
+  { api, options, context, show }: GivenApiCommand<Record<never, never>>,
+): Promise<void> {
+  const { items, pagination } = await api.get<{
+    readonly items: readonly Item[]
+    readonly pagination: { readonly hasMore: boolean }
+  }>(path, query)
+  show({ items, hasMore: pagination.hasMore }, (paint) =>
+    items.length === 0 ? `${none}\n` : table(items.map(cellsOf), paint),
+  )
+  if (pagination.hasMore && !options.json) context.err(`note: there are more than these ${query.limit}\n`)
+}
 
 function messageCells(one: MessageJson): readonly string[] {
   const { id, webhook, type, customerId, productId, status, nextAttemptAt, attempts } = one

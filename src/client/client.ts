@@ -115,7 +115,7 @@ export function createClient(options: ClientOptions) {
     if (verdicts.size >= IDS_REMEMBERED) verdicts.clear()
     const check = askMany([{ customerId, ...needed }]).then(
       ([answer]) => (answer?.unknown ? UNKNOWN : NONE),
-      // The question itself has its answer, and must not fail or wait because of this one.
+      // The question itself has its answer, and must not fail because of this one.
       () => NONE,
     )
     verdicts.set(name, { check, goodUntil: api.now() + maxAge })
