@@ -56,8 +56,9 @@ export interface WatchOptions {
  *
  * - 5 ms after an end of access that was known when the daemon was asked, however the clocks of this machine are set:
  *   ages are measured from the instant at which the question was sent. Only if no clock shows that time has passed, as
- *   after a pause of a virtual machine, or a sleep in which the clock was set back, it may be later by the pause, until the stream makes up for it: with its next
- *   comment, or, if it had to connect again, with the change by which the daemon writes down the end;
+ *   after a pause of a virtual machine, or a sleep in which the clock was set back, it may be later by that time, until
+ *   the stream makes up for it: with its next comment, or, if it had to connect again, with the change by which the
+ *   daemon writes down the end;
  * - after an end by a change that the stream has delivered;
  * - 20 seconds after any change, also if the stream is silent or held up on its way; at once if the stream is cut. Where
  *   there is no stream, `timeout` after it.
