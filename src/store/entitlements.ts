@@ -1,5 +1,4 @@
 import { type RawBuilder, sql } from 'kysely'
-import { NEVER_GRANTED, snapshotOf } from '../entitlements/entitlement.js'
 import type { AccessSnapshot } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
 import { compareText } from '../provider/order.js'
@@ -15,7 +14,8 @@ export interface EntitlementRecord extends AccessSnapshot {
 }
 
 const selectWhere = (which: RawBuilder<unknown>) => sql<EntitlementsTable>`
-  select environment, customer_id, product_id, active, shown, next_change_at from entitlements where ${which}`
+  select environment, customer_id, product_id, active, status, since, until, next_change_at from entitlements
+  where ${which}`
 const selectEntitlements = lookupIn('customer_id', selectWhere)
 
 /** By customer id, in the order of products; without customers who never had access. */
@@ -57,17 +57,16 @@ export function saveEntitlements(
   environment: Environment,
   records: readonly EntitlementRecord[],
 ): Promise<void> {
-  const rows = records.map((record) => {
-    const { active, ...shown } = snapshotOf(record)
-    return {
-      environment,
-      customer_id: record.customerId,
-      product_id: record.productId,
-      active: active ? 1 : 0,
-      shown: JSON.stringify(shown),
-      next_change_at: record.nextChangeAt,
-    }
-  })
+  const rows = records.map(({ customerId, productId, active, status, since, until, nextChangeAt }) => ({
+    environment,
+    customer_id: customerId,
+    product_id: productId,
+    active: active ? 1 : 0,
+    status,
+    since,
+    until,
+    next_change_at: nextChangeAt,
+  }))
   return upsert(trx, rows)
 }
 
@@ -97,14 +96,6 @@ export async function loadDue(
 
 function recordIn(row: EntitlementsTable): EntitlementRecord {
   const { customer_id: customerId, product_id: productId, next_change_at: nextChangeAt } = row
-  return { ...NEVER_GRANTED, ...shownIn(row), customerId, productId, active: row.active === 1, nextChangeAt }
-}
-
-/** Only damage makes it unreadable: then it differs from what the sources say, and is written again. */
-function shownIn({ shown }: EntitlementsTable): Partial<AccessSnapshot> {
-  try {
-    return JSON.parse(shown)
-  } catch {
-    return {}
-  }
+  const { status, since, until } = row
+  return { customerId, productId, active: row.active === 1, status, since, until, nextChangeAt }
 }

@@ -1,6 +1,6 @@
 import type { Generated, Kysely, Transaction } from 'kysely'
 import type { ChangeType } from '../entitlements/entitlement.js'
-import type { HoldReason, SourceKind } from '../entitlements/model.js'
+import type { EntitlementStatus, HoldReason, SourceKind } from '../entitlements/model.js'
 import type { Environment, Generation, QuarantineReason } from '../provider/event.js'
 
 /**
@@ -112,8 +112,9 @@ export interface EntitlementsTable {
   customer_id: string
   product_id: string
   active: number
-  /** The other fields of an `AccessSnapshot`. */
-  shown: string
+  status: EntitlementStatus
+  since: number | null
+  until: number | null
   next_change_at: number | null
 }
 

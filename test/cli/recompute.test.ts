@@ -134,7 +134,7 @@ describe('latchkey rebuild', () => {
     expect(await contents(folder)).toEqual(before)
     expect(await run(folder, 'rebuild --verify')).toEqual(fine(AS_STORED))
     await onStore(folder, (db) =>
-      db.updateTable('entitlements').set({ active: 0, shown: '{"status":"refunded"}' }).execute(),
+      db.updateTable('entitlements').set({ active: 0, status: 'refunded' }).execute(),
     )
     expect(await run(folder, 'rebuild --verify')).toEqual({
       code: 1,

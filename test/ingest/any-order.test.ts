@@ -187,12 +187,16 @@ it('stores the entitlements that the plain reading of the rules finds', async ()
       })
       const { entitlements, events: stored } = await stateShared([deliveries], policy)
       expect(
-        entitlements.map(({ customer_id: customerId, product_id: productId, active, shown }) => ({
-          customerId,
-          productId,
-          active: active === 1,
-          ...JSON.parse(shown),
-        })),
+        entitlements.map(
+          ({ customer_id: customerId, product_id: productId, active, status, since, until }) => ({
+            customerId,
+            productId,
+            active: active === 1,
+            status,
+            since,
+            until,
+          }),
+        ),
       ).toEqual(
         plainEntitlements(plainSources(normalised, policy), NOW).map(({ pastDue: _, ...rest }) => rest),
       )
