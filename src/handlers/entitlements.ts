@@ -52,7 +52,7 @@ export interface EntitlementDeps {
   readonly customers: {
     /** One answer per customer, in the order of the request. */
     readonly readAccesses: (query: AccessesQuery) => Promise<readonly AccessAnswer[]>
-    /** By customer, their products in order; without customers who never had access. */
+    /** By customer; without customers who never had access. */
     readonly readGrants: (
       query: Omit<AccessesQuery, 'at'>,
     ) => Promise<ReadonlyMap<string, readonly ProductAccess[]>>

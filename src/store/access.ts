@@ -11,7 +11,8 @@ import type { AccessAnswer, Entitlement, SourceState } from '../entitlements/mod
 import type { Environment, ManualEvent } from '../provider/event.js'
 import { bulkStatement } from './bulk.js'
 import { EPOCH_SETTING, formatCursor, NO_EPOCH } from './changes.js'
-import { isDue, loadEntitlements } from './entitlements.js'
+import { engineOf } from './engine.js'
+import { type EntitlementRecord, isDue } from './entitlements.js'
 import { manualEventIn } from './events.js'
 import type { Db, IdPage } from './schema.js'
 import { type StateRow, stateOf } from './sources.js'
@@ -84,13 +85,27 @@ export async function readGrants(
   clock: () => number,
   { environment, customerIds }: Omit<AccessesQuery, 'at'>,
 ): Promise<ReadonlyMap<string, readonly ProductAccess[]>> {
-  const stored = await loadEntitlements(db, environment, customerIds)
+  const select = sql`
+    select customer_id as "customerId", product_id as "productId", active, until, next_change_at as "nextChangeAt"
+    from entitlements
+    where environment = ${environment} and ${engineOf(db).isOneOf('customer_id', customerIds)}`
+  // PostgreSQL keeps it prepared under this name.
+  const query = { ...select.compile(db), name: 'grants' }
+  const { rows } = await db.executeQuery<StoredGrant>(query)
+  const grants: Map<string, readonly ProductAccess[]> = Map.groupBy(
+    rows.map((row) => ({ ...row, active: row.active === 1 })),
+    ({ customerId }) => customerId,
+  )
   const now = clock()
-  const outdated = [...stored].filter(([, own]) => own.some((one) => isDue(one, now))).map(([id]) => id)
-  const grants = new Map<string, readonly ProductAccess[]>(stored)
-  const answers = await readAccesses(db, clock, { environment, customerIds: outdated, at: null })
+  const due = rows.filter((row) => isDue(row, now)).map(({ customerId }) => customerId)
+  const answers = await readAccesses(db, clock, { environment, customerIds: [...new Set(due)], at: null })
   for (const { customerId, entitlements } of answers) grants.set(customerId, entitlements)
   return grants
+}
+
+/** A stored entitlement, without how it came about. */
+interface StoredGrant extends Pick<EntitlementRecord, 'customerId' | 'productId' | 'until' | 'nextChangeAt'> {
+  readonly active: number
 }
 
 export interface ProductCustomersQuery extends IdPage {

@@ -30,6 +30,8 @@ export interface Engine extends DialectAdapter {
   readonly columnTypes: ColumnTypes
   /** Runs a statement for all these rows, and returns all results, unordered. */
   forEach(db: Kysely<Database>, statement: RowStatement, rows: readonly Row[]): Promise<unknown[]>
+  /** Whether a column has one of these texts, for many at once. */
+  isOneOf(column: string, texts: readonly string[]): RawBuilder<boolean>
   /** Whether a column contains a text, or bytes. */
   contains(column: string, part: string | Buffer): RawBuilder<boolean>
   /**

@@ -79,7 +79,7 @@ export const deleteEntitlements = inEnvironment(
 )
 
 /** Whether time alone has changed it since. */
-export function isDue({ nextChangeAt }: EntitlementRecord, now: number): boolean {
+export function isDue({ nextChangeAt }: Pick<EntitlementRecord, 'nextChangeAt'>, now: number): boolean {
   return nextChangeAt !== null && nextChangeAt <= now
 }
 

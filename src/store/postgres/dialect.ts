@@ -176,6 +176,10 @@ class PostgresEngine extends PostgresAdapter implements Engine {
     return (await sent.answer).rows
   }
 
+  isOneOf(column: string, texts: readonly string[]): RawBuilder<boolean> {
+    return sql`${sql.ref(column)} = any(${texts})`
+  }
+
   contains(column: string, part: string | Buffer): RawBuilder<boolean> {
     return sql`position(${part} in ${sql.ref(column)}) > 0`
   }

@@ -156,6 +156,10 @@ class SqliteEngine extends SqliteAdapter implements Engine {
     return answers
   }
 
+  isOneOf(column: string, texts: readonly string[]): RawBuilder<boolean> {
+    return sql`${sql.ref(column)} in (select value from json_each(${JSON.stringify(texts)}))`
+  }
+
   contains(column: string, part: string | Buffer): RawBuilder<boolean> {
     return sql`instr(${sql.ref(column)}, ${part}) > 0`
   }
