@@ -146,7 +146,8 @@ describe('POST /entitlements/lookup', () => {
 describe('POST /entitlements/check', () => {
   it('answers each check in its place', async () => {
     const daemon = await runDaemon()
-    await pay(daemon, 'cus_paid', { data: { externalRef: 'u1' } })
+    const odd = 'cus_"ü\\/🔑'
+    await pay(daemon, odd, { data: { externalRef: 'u1' } })
     await subscribeUntil(daemon, 'cus_ending', 120)
     await pay(daemon, 'cus_back')
     await tell(daemon, 'payment.refunded', { customer: 'cus_back', payment: 'pay_cus_back', minutes: 5 })
@@ -156,15 +157,15 @@ describe('POST /entitlements/check', () => {
       checks: [
         { customerId: 'cus_ending', ...gold },
         { externalRef: 'nobody', ...gold },
-        { customerId: 'cus_paid', ...gold },
-        { customerId: 'cus_paid', productId: 'pro_other' },
+        { customerId: odd, ...gold },
+        { customerId: odd, productId: 'pro_other' },
         { customerId: 'cus_back', ...gold },
         { customerId: 'cus_never', ...gold },
         { externalRef: 'u1', ...gold },
-        { customerId: 'cus_paid', ...gold },
+        { customerId: odd, ...gold },
       ],
     })
-    const paid = { customerId: 'cus_paid', ...gold, active: true, until: null }
+    const paid = { customerId: odd, ...gold, active: true, until: null }
     expect(await answer.json()).toEqual({
       results: [
         { customerId: 'cus_ending', ...gold, active: true, until: new Date(timeOf(120)).toISOString() },
