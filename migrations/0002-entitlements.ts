@@ -42,7 +42,8 @@ export function entitlements({
         .addColumn('since', integer)
         .addColumn('until', integer)
         .addColumn('next_change_at', integer)
-        .addPrimaryKeyConstraint('entitlements_key', ['environment', 'customer_id', 'product_id'])
+        // Customers first: two keys then mostly differ in the first column that is compared.
+        .addPrimaryKeyConstraint('entitlements_key', ['customer_id', 'environment', 'product_id'])
         .modifyEnd(keyedTableOptions)
         .execute()
       await db.schema
