@@ -16,5 +16,9 @@ function may_use(string $customerId, string $feature, float $timeout = 2.0): boo
 }
 
 if (PHP_SAPI === 'cli') {
+    if ($argc !== 3) {
+        fwrite(STDERR, "usage: php gate.php <customer> <feature>\n");
+        exit(2);
+    }
     echo may_use($argv[1], $argv[2]) ? "yes\n" : "no\n";
 }

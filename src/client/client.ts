@@ -3,10 +3,10 @@
 import type { components } from '../../openapi.js'
 import { type Check, type CustomerAccess, checkOf, createCache, type Entry } from './cache.js'
 import { type Change, follow } from './follow.js'
-import { type ApiOptions, createApi, isUnavailable, LatchkeyError } from './request.js'
-import { validId, validNeeded, validOptions } from './valid.js'
+import { createApi, isUnavailable, LatchkeyError } from './request.js'
+import { type ClientOptions, validId, validNeeded, validOptions } from './valid.js'
 
-export type { Change, Check, CustomerAccess }
+export type { Change, Check, ClientOptions, CustomerAccess }
 export { LatchkeyError }
 export type Entitlement = components['schemas']['Entitlement']
 export type Feature = components['schemas']['Feature']
@@ -15,24 +15,6 @@ export type Feature = components['schemas']['Feature']
 export type Needed =
   | { readonly feature: string; readonly productId?: never }
   | { readonly productId: string; readonly feature?: never }
-
-export interface ClientOptions extends ApiOptions {
-  /**
-   * What an app learns while the daemon can't be asked. `throw`, the default: an error with the code `unavailable`.
-   * `deny`: no access, with the reason `unavailable`. `stale`: the last known answer until it ends by itself, marked as
-   * stale; without one, as `deny`. A refused key and a wrong question always throw.
-   */
-  readonly onUnavailable?: 'throw' | 'deny' | 'stale'
-  /**
-   * How many customers' answers are kept, 10,000 by default. They are used while the change log is streamed, which takes
-   * one connection. 0: none, and there is no stream.
-   */
-  readonly maxCustomers?: number
-  /** Milliseconds after which an answer is asked for again although nothing changed. Default 60,000. */
-  readonly maxAge?: number
-  /** Called once for each feature or product that the daemon does not know: most often a typo. Default: console.warn. */
-  readonly onUnknown?: (message: string) => void
-}
 
 /** Everything that a customer may use. */
 export interface Access extends Pick<CustomerAccess, 'customerId' | 'entitlements' | 'features'> {

@@ -1,27 +1,65 @@
 /* What an app passes in: a mistake is named at once, since it would be answered with "no access" later. */
 
-import { LatchkeyError } from './request.js'
+import { type ApiOptions, LatchkeyError } from './request.js'
+
+export interface ClientOptions extends ApiOptions {
+  /**
+   * What an app learns while the daemon can't be asked. `throw`, the default: an error with the code `unavailable`.
+   * `deny`: no access, with the reason `unavailable`. `stale`: the last known answer until it ends by itself, marked as
+   * stale; without one, as `deny`. A refused key and a wrong question always throw.
+   */
+  readonly onUnavailable?: 'throw' | 'deny' | 'stale'
+  /**
+   * How many customers' answers are kept, 10,000 by default. They are used while the change log is streamed, which takes
+   * one connection. 0: none, and there is no stream.
+   */
+  readonly maxCustomers?: number
+  /** Milliseconds after which an answer is asked for again although nothing changed. Default 60,000. */
+  readonly maxAge?: number
+  /** Called once for each feature or product that the daemon does not know: most often a typo. Default: console.warn. */
+  readonly onUnknown?: (message: string) => void
+}
 
 type Needed = { readonly feature?: string; readonly productId?: string }
 type Rule = readonly [isValid: (value: unknown) => boolean, form: string]
 
-/** Of the options with a default. */
-const RULES: Readonly<Record<string, Rule>> = {
+const ANY: Rule = [() => true, '']
+const FUNCTION: Rule = [(value) => typeof value === 'function', 'a function']
+const COUNT: Rule = [(value) => Number.isInteger(value) && Number(value) >= 0, 'a whole number from 0']
+
+/** `ANY`: looked at where it is used. */
+const RULES = {
+  url: ANY,
+  apiKey: ANY,
+  timeout: ANY,
+  clock: ANY,
+  retries: COUNT,
+  fetch: FUNCTION,
+  random: FUNCTION,
   environment: [(value) => value === 'live' || value === 'sandbox', "'live' or 'sandbox'"],
   onUnavailable: [
     (value) => value === 'throw' || value === 'deny' || value === 'stale',
     "'throw', 'deny' or 'stale'",
   ],
-  maxCustomers: [(value) => Number.isInteger(value) && Number(value) >= 0, 'a whole number from 0'],
+  maxCustomers: COUNT,
   maxAge: [(value) => typeof value === 'number' && value >= 0, 'a number of milliseconds from 0'],
-  onUnknown: [(value) => typeof value === 'function', 'a function'],
-}
+  onUnknown: FUNCTION,
+} satisfies Record<keyof ClientOptions, Rule>
 
 /** @throws LatchkeyError `invalid_options` */
-export function validOptions<Options extends object>(options: Options): Options {
+export function validOptions(options: ClientOptions): ClientOptions {
+  const rules = new Map<string, Rule>(Object.entries(RULES))
   for (const [name, value] of Object.entries(options ?? {})) {
-    const [isValid, form] = RULES[name] ?? []
-    if (value === undefined || isValid === undefined || isValid(value)) continue
+    const rule = rules.get(name)
+    if (rule === undefined) {
+      const known = [...rules.keys()].join(', ')
+      throw new LatchkeyError(
+        'invalid_options',
+        `createClient: there is no option \`${name}\`; use ${known}.`,
+      )
+    }
+    const [isValid, form] = rule
+    if (value === undefined || isValid(value)) continue
     throw new LatchkeyError('invalid_options', `createClient: \`${name}\` is ${value}; use ${form}.`)
   }
   return { ...options }

@@ -309,12 +309,23 @@ describe('a client', () => {
     { maxCustomers: -1 },
     { maxAge: Number.NaN },
     { maxAge: -1 },
+    { retries: 1.5 },
+    { fetch: 'node-fetch' },
   ])('takes no wrong option: %o', (option) => {
     const [[name, value] = []] = Object.entries(option)
     expect(() => clientOf({ url: 'http://127.0.0.1:4680', ...(option as object) })).toThrow(
       expect.objectContaining({
         code: 'invalid_options',
         message: expect.stringContaining(`\`${name}\` is ${value}; use`),
+      }),
+    )
+  })
+
+  it('names an option that there is not', () => {
+    expect(() => clientOf({ url: 'http://127.0.0.1:4680', onUnavailble: 'deny' } as never)).toThrow(
+      expect.objectContaining({
+        code: 'invalid_options',
+        message: expect.stringContaining('no option `onUnavailble`; use url, apiKey,'),
       }),
     )
   })
