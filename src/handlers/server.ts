@@ -10,7 +10,7 @@ import {
   STATUS_CODES,
 } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { Duplex, PassThrough } from 'node:stream'
+import { Duplex, PassThrough, type Writable } from 'node:stream'
 import { LatchkeyError } from '../errors.js'
 import { problemOf } from './problem.js'
 
@@ -123,12 +123,47 @@ function newRequestId(): string {
   return ID_PREFIX + requestCount.toString(36)
 }
 
-/** The connections that count towards the bound of their listener. */
-const boundOf = new WeakMap<Socket, Set<Socket>>()
+/** What the listener of a connection holds. */
+const heldOf = new WeakMap<
+  Duplex,
+  { readonly connections: Set<Socket>; readonly underWay: Set<ServerResponse> }
+>()
 
 /** For a connection with a bound of its own: it takes no place of others any more, and is not closed for them. */
 export function leaveBound({ socket }: IncomingMessage): void {
-  boundOf.get(socket)?.delete(socket)
+  heldOf.get(socket)?.connections.delete(socket)
+}
+
+/**
+ * For an answer that lasts, once its head is written: goes on without Node's request, answer and parser, which take
+ * three quarters of the memory of an idle connection. The body must end with the connection: it is written as it is.
+ * @param proceed called with what to write to, unless the connection is lost before
+ */
+export function outliveRequest(res: ServerResponse, proceed: (out: Writable) => void): void {
+  const { req, socket } = res
+  leaveBound(req)
+  // Behind an earlier answer it has no connection yet. A log or a trace waits for its end.
+  if (socket === null || !req.complete || res.listenerCount('close') > 1) {
+    proceed(res)
+    return
+  }
+  // Node destroys the connection with a request that was not read to its end.
+  req.once('end', () => {
+    if (socket.destroyed) return
+    heldOf.get(socket)?.underWay.delete(res)
+    res.detachSocket(socket)
+    // Here Node takes its parser off a connection, and forgets the request.
+    socket.emit('close')
+    proceed(onlyWrittenTo(socket))
+  })
+  req.resume()
+}
+
+/** Closed once either side has ended it, as Node does after an answer. (Its listeners hold nothing else.) */
+function onlyWrittenTo(socket: Duplex): Writable {
+  socket.removeAllListeners()
+  socket.on('error', () => {}).on('end', () => socket.end())
+  return socket.on('finish', () => socket.destroy()).resume()
 }
 
 /** One listener. Slow, malformed and abandoned requests end here and reach no handler whole. */
@@ -158,7 +193,7 @@ export function createServer({
       makeRoom(connections, socket).destroy()
     }
     connections.add(socket)
-    boundOf.set(socket, connections)
+    heldOf.set(socket, { connections, underWay })
     socket.on('close', () => connections.delete(socket))
   })
 
