@@ -1,17 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { chmodSync, existsSync, unlinkSync } from 'node:fs'
-import {
-  createServer as createHttpServer,
-  type IncomingMessage,
-  maxHeaderSize,
-  type RequestListener,
-  type Server,
-  type ServerResponse,
-  STATUS_CODES,
-} from 'node:http'
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { Duplex, PassThrough, type Writable } from 'node:stream'
 import { LatchkeyError } from '../errors.js'
+import { http } from '../node-http.js'
 import { problemOf } from './problem.js'
 
 /** Time limits for the headers, and for the whole request. */
@@ -173,7 +166,7 @@ export function createServer({
   maxConnections = MAX_CONNECTIONS,
   timeouts = TIMEOUTS,
 }: ServerDeps): HttpServer {
-  const server = createHttpServer({
+  const server = http.createServer({
     headersTimeout: timeouts.headersMs,
     requestTimeout: timeouts.requestMs,
     connectionsCheckingInterval: timeouts.checkMs,
@@ -305,7 +298,7 @@ function answerTo(error: NodeJS.ErrnoException, requestId: string): string {
     Connection: 'close',
   })
   const lines = [
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    `HTTP/1.1 ${status} ${http.STATUS_CODES[status]}`,
     ...head.map(([name, value]) => `${name}: ${value}`),
   ]
   return `${lines.join('\r\n')}\r\n\r\n${body}`
@@ -318,7 +311,7 @@ function failureOf(error: NodeJS.ErrnoException): LatchkeyError {
     case 'HPE_HEADER_OVERFLOW':
       return new LatchkeyError(
         'headers_too_large',
-        `The path and the headers are over ${maxHeaderSize} bytes.`,
+        `The path and the headers are over ${http.maxHeaderSize} bytes.`,
       )
     default:
       return new LatchkeyError('invalid_request', 'This is not valid HTTP.')
