@@ -2,7 +2,6 @@ import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import { join } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
 import { startLoadGenerator } from './load/generator.js'
 import { median } from './load/percentile.js'
 import { buildRequests } from './load/requests.js'
@@ -26,8 +25,6 @@ import { createWorkFolder } from './work-folder.js'
 
 /** Opened at once: the system queues a limited number of new connections. */
 const OPENED_AT_ONCE = 100
-/** By then an idle daemon has collected its heaps. */
-const IDLE_AFTER_MS = 15_000
 /** One after the other. */
 const CHECKS = { warmUp: 50, requests: 200, connections: 1 }
 
@@ -53,16 +50,12 @@ async function measureChecks(store: GeneratedStore, daemon: RunningDaemon): Prom
 }
 
 async function measureStreams(daemon: RunningDaemon): Promise<Section> {
-  const started = memoryUse(daemon.pid).residentMb
-  await wait(IDLE_AFTER_MS)
   const before = memoryUse(daemon.pid).residentMb
   const clients: IncomingMessage[] = []
   while (clients.length < numbers.clients) {
     const some = Math.min(OPENED_AT_ONCE, numbers.clients - clients.length)
     clients.push(...(await Promise.all(Array.from({ length: some }, () => openStream(daemon.port)))))
   }
-  const opened = memoryUse(daemon.pid).residentMb
-  await wait(IDLE_AFTER_MS)
   const idle = memoryUse(daemon.pid).residentMb
   const reached: number[] = []
   const bought = { kind: 'subscriptions', subscriptions: numbers.changes } as const
@@ -75,14 +68,12 @@ async function measureStreams(daemon: RunningDaemon): Promise<Section> {
   }
   const after = memoryUse(daemon.pid).residentMb
   for (const client of clients) client.destroy()
-  const megabytes = { started, before, opened, idle, after }
+  const megabytes = { before, idle, after }
   return {
     title: 'Change stream',
-    explanation: `${numbers.clients} idle clients (idle: for ${IDLE_AFTER_MS / 1_000} s), then ${numbers.changes} changes, one after the other: from the delivery's first byte until the last client has the change. The clients share one process, which needs most of that time.`,
+    explanation: `${numbers.clients} idle clients, then ${numbers.changes} changes, one after the other: from the delivery's first byte until the last client has the change. The clients share one process, which needs most of that time.`,
     table: markdownTable([
-      { figure: 'resident MB just started', value: figure(started) },
-      { figure: 'resident MB idle, without clients', value: figure(before) },
-      { figure: 'resident MB, clients just opened', value: figure(opened) },
+      { figure: 'resident MB without clients', value: figure(before) },
       { figure: 'resident MB with idle clients', value: figure(idle) },
       { figure: 'resident MB after the changes', value: figure(after) },
       { figure: 'KiB a client', value: figure(((idle - before) * 1024) / numbers.clients) },

@@ -4,7 +4,6 @@ import type { Logger } from 'pino'
 import { loadConfig } from '../config/load.js'
 import { locateConfig } from '../config/locate.js'
 import { startConfigured } from '../daemon/configured.js'
-import { collectWhenIdle } from '../daemon/idle-heap.js'
 import { LatchkeyError } from '../errors.js'
 import { terminalLines } from '../log.js'
 import { packageVersion } from '../package-file.js'
@@ -55,7 +54,6 @@ export async function runDaemon(options: SharedOptions, context: CliContext): Pr
   // Last: a reader of the pid may send a signal at once.
   const { url, webhooksUrl, metricsUrl } = daemon
   log.info({ url, webhooksUrl, metricsUrl, pid: process.pid }, `serving on ${url}`)
-  collectWhenIdle()
 
   const failed = await Promise.race([stopped, daemon.failure.then((error) => ({ error }))])
   log.info('stopping')

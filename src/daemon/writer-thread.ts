@@ -3,7 +3,6 @@ import { erasureListOf } from '../people/erasure-list.js'
 import type { WorkOptions } from '../recompute/run.js'
 import { startCheckpoints } from '../store/sqlite/checkpoint.js'
 import { openDatabase } from '../store/sqlite/dialect.js'
-import { collectWhenIdle } from './idle-heap.js'
 import { packError, type ThreadRequest, type ThreadResponse, unpackBatch } from './thread-messages.js'
 import { createWriter, type Writer } from './writer.js'
 
@@ -13,7 +12,6 @@ import { createWriter, type Writer } from './writer.js'
  */
 
 await serve(parentPort as MessagePort, (workerData as { readonly file: string }).file)
-collectWhenIdle()
 
 async function serve(port: MessagePort, file: string): Promise<void> {
   const db = openDatabase(file, { readOnly: false })
