@@ -14,6 +14,7 @@ const MAY_IMPORT: Readonly<
   errors: { code: [] },
   'system-refusal': { code: [] },
   'package-file': { code: [] },
+  'node-http': { code: [] },
   // What an app runs: it knows the daemon by its API alone.
   client: { code: [], typesOf: ['openapi'] },
   provider: { code: ['errors'] },
@@ -26,7 +27,7 @@ const MAY_IMPORT: Readonly<
   people: { code: ['errors', 'provider', 'entitlements', 'store', 'ingest'] },
   sync: { code: ['errors', 'provider', 'store', 'entitlements'], typesOf: ['recompute'] },
   handlers: {
-    code: ['errors', 'package-file', 'provider'],
+    code: ['errors', 'node-http', 'package-file', 'provider'],
     typesOf: [
       'doctor',
       'entitlements',
@@ -84,6 +85,7 @@ const MAY_IMPORT: Readonly<
   cli: {
     code: [
       'errors',
+      'node-http',
       'package-file',
       'system-refusal',
       'doctor',

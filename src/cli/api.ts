@@ -1,5 +1,5 @@
 import { mkdtempSync, rmSync } from 'node:fs'
-import { request as overHttp, type RequestOptions } from 'node:http'
+import type { RequestOptions } from 'node:http'
 import { request as overHttps } from 'node:https'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -10,6 +10,7 @@ import { urlToHttpOptions } from 'node:url'
 import type { Config } from '../config/schema.js'
 import { ERROR_CODES, type Issue, isLatchkeyError, LatchkeyError } from '../errors.js'
 import { MAX_SOCKET_PATH_BYTES, socketFileOf } from '../handlers/api-key.js'
+import { http } from '../node-http.js'
 import { isDatabaseThere, missingDatabase } from '../operations/assert-database.js'
 import type { Environment } from '../provider/event.js'
 import { AS_ITS_USER, isOfAnotherUser, refusalText } from '../system-refusal.js'
@@ -120,7 +121,7 @@ export function keylessApi(url: string): Api {
 
 /** Where requests go, and how their failures are reported. */
 interface Way {
-  readonly request: typeof overHttp
+  readonly request: typeof http.request
   readonly options: RequestOptions
   /** The prefix of every path. */
   readonly prefix: string
@@ -210,7 +211,7 @@ function wayToUrl(url: string, { env }: CliContext): Way {
 function wayToAddress(url: string, headers: Readonly<Record<string, string>>): Way {
   const base = new URL(url)
   return {
-    request: base.protocol === 'https:' ? overHttps : overHttp,
+    request: base.protocol === 'https:' ? overHttps : http.request,
     options: { ...urlToHttpOptions(base), headers },
     prefix: base.pathname.replace(/\/$/, ''),
     intro: answered,
@@ -222,7 +223,7 @@ function wayToAddress(url: string, headers: Readonly<Record<string, string>>): W
 
 function wayToSocket(socketPath: string): Way {
   return {
-    request: overHttp,
+    request: http.request,
     options: { socketPath },
     prefix: '',
     intro: answered,
@@ -311,7 +312,7 @@ async function startWithin(
     },
   )
   const options = { createConnection: daemon.connect }
-  const way: Way = { request: overHttp, options, prefix: '', intro: () => '', failed: (error) => error }
+  const way: Way = { request: http.request, options, prefix: '', intro: () => '', failed: (error) => error }
   return async (work) => {
     try {
       return await Promise.race([work(way), daemon.failure.then((error) => Promise.reject(error))])

@@ -1,17 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { chmodSync, existsSync, unlinkSync } from 'node:fs'
-import {
-  createServer as createHttpServer,
-  type IncomingMessage,
-  maxHeaderSize,
-  type RequestListener,
-  type Server,
-  type ServerResponse,
-  STATUS_CODES,
-} from 'node:http'
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { Duplex, PassThrough } from 'node:stream'
+import { Duplex, PassThrough, type Writable } from 'node:stream'
 import { LatchkeyError } from '../errors.js'
+import { http } from '../node-http.js'
 import { problemOf } from './problem.js'
 
 /** Time limits for the headers, and for the whole request. */
@@ -123,12 +116,47 @@ function newRequestId(): string {
   return ID_PREFIX + requestCount.toString(36)
 }
 
-/** The connections that count towards the bound of their listener. */
-const boundOf = new WeakMap<Socket, Set<Socket>>()
+/** What the listener of a connection holds. */
+const heldOf = new WeakMap<
+  Duplex,
+  { readonly connections: Set<Socket>; readonly underWay: Set<ServerResponse> }
+>()
 
 /** For a connection with a bound of its own: it takes no place of others any more, and is not closed for them. */
 export function leaveBound({ socket }: IncomingMessage): void {
-  boundOf.get(socket)?.delete(socket)
+  heldOf.get(socket)?.connections.delete(socket)
+}
+
+/**
+ * For an answer that lasts, once its head is written: goes on without Node's request, answer and parser, which take
+ * three quarters of the memory of an idle connection. The body must end with the connection: it is written as it is.
+ * @param proceed called with what to write to, unless the connection is lost before
+ */
+export function outliveRequest(res: ServerResponse, proceed: (out: Writable) => void): void {
+  const { req, socket } = res
+  leaveBound(req)
+  // Behind an earlier answer it has no connection yet. A log or a trace waits for its end.
+  if (socket === null || !req.complete || res.listenerCount('close') > 1) {
+    proceed(res)
+    return
+  }
+  // Node destroys the connection with a request that was not read to its end.
+  req.once('end', () => {
+    if (socket.destroyed) return
+    heldOf.get(socket)?.underWay.delete(res)
+    res.detachSocket(socket)
+    // Here Node takes its parser off a connection, and forgets the request.
+    socket.emit('close')
+    proceed(onlyWrittenTo(socket))
+  })
+  req.resume()
+}
+
+/** Closed once either side has ended it, as Node does after an answer. (Its listeners hold nothing else.) */
+function onlyWrittenTo(socket: Duplex): Writable {
+  socket.removeAllListeners()
+  socket.on('error', () => {}).on('end', () => socket.end())
+  return socket.on('finish', () => socket.destroy()).resume()
 }
 
 /** One listener. Slow, malformed and abandoned requests end here and reach no handler whole. */
@@ -138,7 +166,7 @@ export function createServer({
   maxConnections = MAX_CONNECTIONS,
   timeouts = TIMEOUTS,
 }: ServerDeps): HttpServer {
-  const server = createHttpServer({
+  const server = http.createServer({
     headersTimeout: timeouts.headersMs,
     requestTimeout: timeouts.requestMs,
     connectionsCheckingInterval: timeouts.checkMs,
@@ -158,7 +186,7 @@ export function createServer({
       makeRoom(connections, socket).destroy()
     }
     connections.add(socket)
-    boundOf.set(socket, connections)
+    heldOf.set(socket, { connections, underWay })
     socket.on('close', () => connections.delete(socket))
   })
 
@@ -270,7 +298,7 @@ function answerTo(error: NodeJS.ErrnoException, requestId: string): string {
     Connection: 'close',
   })
   const lines = [
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    `HTTP/1.1 ${status} ${http.STATUS_CODES[status]}`,
     ...head.map(([name, value]) => `${name}: ${value}`),
   ]
   return `${lines.join('\r\n')}\r\n\r\n${body}`
@@ -283,7 +311,7 @@ function failureOf(error: NodeJS.ErrnoException): LatchkeyError {
     case 'HPE_HEADER_OVERFLOW':
       return new LatchkeyError(
         'headers_too_large',
-        `The path and the headers are over ${maxHeaderSize} bytes.`,
+        `The path and the headers are over ${http.maxHeaderSize} bytes.`,
       )
     default:
       return new LatchkeyError('invalid_request', 'This is not valid HTTP.')

@@ -7,12 +7,12 @@ import type { ListedChange } from '../../src/store/changes.js'
 import { API_KEY } from '../daemon/running-daemon.js'
 import { openStream } from '../daemon/stream-client.js'
 import { eventually } from '../setup/eventually.js'
-import { apiKey, bearer, NOW, openFront } from './daemon-front.js'
+import { apiKey, bearer, FREE_PORT, NOW, openFront } from './daemon-front.js'
 
 const NOTHING = { active: false, status: 'none', since: null, until: null } as const
 
 /** A front with a change log of one environment, at most two streams, and all questions to the store counted. */
-async function openLog() {
+async function openLog(accessLog = false) {
   const log: ListedChange[] = []
   const store = { isAway: false, reads: 0 }
   const read = () => {
@@ -29,12 +29,14 @@ async function openLog() {
       read()
       return String(log.length)
     },
-    log: pino({ level: 'silent' }),
   }
-  const changeStream = createChangeStream(deps, 2)
-  const { url } = await openFront({ ...deps, changeStream, apiKeys: () => [apiKey(API_KEY)] })
+  const changeStream = createChangeStream({ ...deps, log: pino({ level: 'silent' }) }, 2)
+  const addresses = { ...FREE_PORT, trustProxy: 0, accessLog, webhooks: null, metrics: null }
+  const apiKeys = () => [apiKey(API_KEY)]
+  const { url, logged } = await openFront({ ...deps, changeStream, apiKeys, addresses })
   return {
     url,
+    logged,
     store,
     wake: changeStream.wake,
     append(count: number) {
@@ -89,4 +91,14 @@ it('is refused beyond the bound, until another client has left', async () => {
   clients[0]?.leave()
   const next = await eventually(() => openStream({ url }))
   for (const { leave } of [...clients, next]) leave()
+})
+
+it('has its line in the access log once it has ended', async () => {
+  const { url, logged, append } = await openLog(true)
+  const client = await openStream({ url })
+  append(1)
+  await eventually(() => expect(client.changes).toHaveLength(1))
+  expect(logged).toEqual([])
+  client.leave()
+  await eventually(() => expect(logged).toMatchObject([{ route: '/changes/stream', status: 200 }]))
 })
