@@ -18,7 +18,7 @@ import {
   saveJob,
   saveJobPart,
 } from '../store/recompute.js'
-import type { Db, Tx } from '../store/schema.js'
+import type { Db, PersonKey, Tx } from '../store/schema.js'
 import { isSamePolicy, policyInForce, savePolicy } from '../store/settings.js'
 import type { TakenIds } from './read-again.js'
 
@@ -214,9 +214,7 @@ export interface DifferenceSummary {
 export type AccessDifference = Omit<NewChange, 'at' | 'cause'>
 
 /** A customer after the changes; null: as stored. */
-export interface CustomerAhead {
-  readonly environment: Environment
-  readonly customerId: string
+export interface CustomerAhead extends PersonKey {
   readonly activeProducts: readonly string[] | null
   readonly accounts: Accounts | null
 }

@@ -13,13 +13,11 @@ import { bulkStatement } from './bulk.js'
 import { EPOCH_SETTING, formatCursor, NO_EPOCH } from './changes.js'
 import { isDue, loadEntitlements } from './entitlements.js'
 import { manualEventIn } from './events.js'
-import type { Db, IdPage } from './schema.js'
+import type { Db, IdPage, PersonKey } from './schema.js'
 import { type StateRow, stateOf } from './sources.js'
 
 /** `at`: epoch milliseconds; null asks about now. */
-export interface AccessQuery {
-  readonly environment: Environment
-  readonly customerId: string
+export interface AccessQuery extends PersonKey {
   readonly at: number | null
 }
 

@@ -21,7 +21,7 @@ import type { AccessQuery } from './access.js'
 import { bulkLookup } from './bulk.js'
 import { type CustomerRecord, loadCustomer, loadCustomers, loadReferences } from './customers.js'
 import { loadManualEvents } from './events.js'
-import type { Db, EventsTable } from './schema.js'
+import type { Db, EventsTable, PersonKey } from './schema.js'
 import { loadPolicy } from './settings.js'
 import { loadSources, loadSourcesOfCustomers, readHistory, type StoredSource } from './sources.js'
 import { eventInForm } from './stored-form.js'
@@ -85,8 +85,7 @@ type EventRow = Pick<
 
 const selectEvents = bulkLookup(
   ['seq'],
-  (matches) => sql<EventRow>`
-    select seq, event_id, normalized, received_at, disposition from events where ${matches}`,
+  sql<EventRow>`select seq, event_id, normalized, received_at, disposition from events where`,
 )
 
 async function loadEvents(db: Db, source: StoredSource | undefined): Promise<readonly StoredSourceEvent[]> {
@@ -136,11 +135,6 @@ function storedEvent(row: EventRow): StoredSourceEvent | null {
   return { event, receivedAt, disposition, ...byHand }
 }
 
-export interface CustomerQuery {
-  readonly environment: Environment
-  readonly customerId: string
-}
-
 /** Everything known about one person in one environment. Personal data: never logged. */
 export interface KnownCustomer extends CustomerRecord {
   readonly environment: Environment
@@ -165,7 +159,7 @@ export interface KnownSource {
 export async function readKnownCustomer(
   db: Db,
   clock: () => number,
-  { environment, customerId }: CustomerQuery,
+  { environment, customerId }: PersonKey,
 ): Promise<KnownCustomer | null> {
   const record = await loadCustomer(db, environment, customerId)
   const sources = (await loadSourcesOfCustomers(db, environment, [customerId])).get(customerId) ?? []

@@ -20,20 +20,20 @@ export function bulkStatement<Answer = never>(
   return statementAbout(({ list }) => write(list))
 }
 
+/** A statement up to its `where`, or one with that condition anywhere in it. */
+type Lookup<Answer> = RawBuilder<Answer> | ((matches: RawBuilder<unknown>) => RawBuilder<Answer>)
+
 /** A statement for the table rows in which these columns have the given values. */
-export function bulkLookup<Answer = never>(
-  columns: readonly string[],
-  write: (matches: RawBuilder<unknown>) => RawBuilder<Answer>,
-): BulkStatement<Answer> {
-  return statementAbout((row) => write(row.has(columns)))
+export function bulkLookup<Answer = never>(columns: readonly string[], lookup: Lookup<Answer>) {
+  return statementAbout((row) => {
+    const matches = row.has(columns)
+    return typeof lookup === 'function' ? lookup(matches) : sql<Answer>`${lookup} ${matches}`
+  })
 }
 
 /** The same within one environment, for each value of this column. */
-export function lookupIn<Answer = never>(
-  column: string,
-  write: (matches: RawBuilder<unknown>) => RawBuilder<Answer>,
-) {
-  return inEnvironment(bulkLookup(['environment', column], write), (value: string) => [value])
+export function lookupIn<Answer = never>(column: string, lookup: Lookup<Answer>) {
+  return inEnvironment(bulkLookup(['environment', column], lookup), (value: string) => [value])
 }
 
 /** Runs a statement for items of one environment, which comes before the values of each. */

@@ -5,15 +5,13 @@ import { type Selectable, sql } from 'kysely'
 import type { AccessSnapshot } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
 import { bulkInsert } from './bulk.js'
-import type { ChangesTable, Db, Tx } from './schema.js'
+import type { ChangesTable, Db, PersonKey, Tx } from './schema.js'
 import { getSetting, setSetting } from './settings.js'
 
 /** One change of one entitlement, by an event, by time alone, or by a recompute. */
-export interface NewChange {
+export interface NewChange extends PersonKey {
   /** When it was written, in epoch milliseconds. */
   readonly at: number
-  readonly environment: Environment
-  readonly customerId: string
   readonly productId: string
   readonly before: AccessSnapshot
   readonly after: AccessSnapshot

@@ -18,7 +18,6 @@ import {
   type CustomersTable,
   type Db,
   EVERY_ID,
-  type EventsTable,
   type IdPage,
   type SourcesTable,
   type Tx,
@@ -26,10 +25,7 @@ import {
 import { eventInFormIfReadable } from './stored-form.js'
 import { markForSync } from './sync-state.js'
 
-const selectCustomers = lookupIn(
-  'customer_id',
-  (matches) => sql<CustomersTable>`select * from customers where ${matches}`,
-)
+const selectCustomers = lookupIn('customer_id', sql<CustomersTable>`select * from customers where`)
 
 /** By customer id; unknown customers are not in the map. */
 export async function loadCustomers(
@@ -115,13 +111,12 @@ const upsertCustomers = bulkUpsert('customers', ['environment', 'customer_id'])
 
 const LOOKUP_KEY = ['environment', 'name', 'value', 'customer_id'] as const
 const insertLookups = bulkInsert('customer_lookups', () => sql`on conflict do nothing`)
-const deleteLookups = bulkLookup(LOOKUP_KEY, (matches) => sql`delete from customer_lookups where ${matches}`)
+const deleteLookups = bulkLookup(LOOKUP_KEY, sql`delete from customer_lookups where`)
 
 const markHolders = bulkLookup(
   ['environment', 'name', 'value'],
-  (matches) => sql`
-    insert into sync_marks (environment, customer_id)
-    select environment, customer_id from customer_lookups where ${matches}`,
+  sql`insert into sync_marks (environment, customer_id)
+    select environment, customer_id from customer_lookups where`,
 )
 
 /**
@@ -184,13 +179,12 @@ function fromRow(row: CustomersTable): CustomerRecord {
 
 const selectHistories = lookupIn(
   'customer_id',
-  (isOfCustomer) => sql<Pick<SourcesTable, 'history' | 'newest_at'>>`
-    select history, newest_at from sources where ${isOfCustomer}`,
+  sql<Pick<SourcesTable, 'history' | 'newest_at'>>`select history, newest_at from sources where`,
 )
 
 const selectForms = bulkLookup(
   ['seq'],
-  (isAsked) => sql<Pick<EventsTable, 'normalized'>>`select normalized from events where ${isAsked}`,
+  sql<{ normalized: string | null }>`select normalized from events where`,
 )
 
 /**
@@ -225,7 +219,7 @@ export interface PersonFacts {
   readonly references: readonly Reference[]
 }
 
-const deleteCustomers = lookupIn('customer_id', (matches) => sql`delete from customers where ${matches}`)
+const deleteCustomers = lookupIn('customer_id', sql`delete from customers where`)
 
 /** Stores exactly these facts about these customers. By customer id. */
 export async function replacePeople(
@@ -263,14 +257,11 @@ export interface CustomerRecord {
 /** Keeps every reference in any event of a customer: each of their payments may have its own. */
 const saveReferences = bulkInsert('customer_references', () => sql`on conflict do nothing`)
 
-export const deleteReferences = lookupIn(
-  'customer_id',
-  (isTheirs) => sql`delete from customer_references where ${isTheirs}`,
-)
+export const deleteReferences = lookupIn('customer_id', sql`delete from customer_references where`)
 
 const selectReferences = lookupIn(
   'customer_id',
-  (isTheirs) => sql<Reference>`select name, value from customer_references where ${isTheirs}`,
+  sql<Reference>`select name, value from customer_references where`,
 )
 
 function finderIn(table: 'customer_references' | 'customer_lookups') {

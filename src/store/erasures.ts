@@ -9,13 +9,8 @@ import { engineOf } from './engine.js'
 import { manualEventIn, setBody } from './events.js'
 import { forgetJoinLinks } from './join-links.js'
 import { forgetJobRecords } from './recompute.js'
-import type { Db, EventsTable, SourcesTable, Tx } from './schema.js'
+import type { Db, EventsTable, PersonKey, SourcesTable, Tx } from './schema.js'
 import { eventInForm, formOf } from './stored-form.js'
-
-export interface PersonKey {
-  readonly environment: Environment
-  readonly customerId: string
-}
 
 /** The change by hand that erases somebody. */
 export interface ErasureAct extends ManualEvent {
@@ -95,10 +90,7 @@ export async function finishErasure(
 }
 
 /** Has the next `finishErasures` remove what is stored of these people once more. */
-export const reopenErasures = lookupIn(
-  'customer_id',
-  (isTheirs) => sql`update erasures set finished_at = null where ${isTheirs}`,
-)
+export const reopenErasures = lookupIn('customer_id', sql`update erasures set finished_at = null where`)
 
 export async function forgetPerson(trx: Tx, environment: Environment, customerId: string): Promise<void> {
   const stored = await loadCustomers(trx, environment, [customerId])

@@ -136,10 +136,7 @@ function deliveryColumns(delivered: DeliveredEvent, isAnyRemoved: boolean) {
   }
 }
 
-const selectIds = lookupIn(
-  'event_id',
-  (matches) => sql<{ event_id: string }>`select event_id from events where ${matches}`,
-)
+const selectIds = lookupIn('event_id', sql<{ event_id: string }>`select event_id from events where`)
 
 /** Which of these ids are stored already. */
 export async function loadStoredIds(
@@ -234,8 +231,8 @@ function tally(deliveries: readonly DeliveredEvent[], keyOf: (delivery: Delivere
 /** The condition on the type is exactly that of a partial index. */
 const selectManualEvents = lookupIn(
   'customer_id',
-  (matches) => sql<{ event_id: string; normalized: string }>`
-    select event_id, normalized from events where ${matches} and type like 'manual.%'`,
+  sql<{ event_id: string; normalized: string }>`
+    select event_id, normalized from events where type like 'manual.%' and`,
 )
 
 /**

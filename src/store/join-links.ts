@@ -1,19 +1,15 @@
 import { sql } from 'kysely'
 import type { Environment } from '../provider/event.js'
-import type { Db, JoinLinksTable, Tx } from './schema.js'
+import type { Db, JoinLinksTable, PersonKey, Tx } from './schema.js'
 
 /** Identifies a link: its kind, and the hash of its text in hex, since only that is stored. */
 export type JoinLinkKey = Pick<JoinLinksTable, 'kind' | 'sha256'>
 
 /** A link for one customer. */
-export interface NewJoinLink extends JoinLinkKey {
-  readonly environment: Environment
-  readonly customerId: string
+export interface NewJoinLink extends JoinLinkKey, PersonKey {
   /** Epoch milliseconds. */
   readonly expiresAt: number
 }
-
-export type JoinLinkOwner = Pick<NewJoinLink, 'environment' | 'customerId'>
 
 export interface JoinLinkUse extends JoinLinkKey {
   readonly accountId: string
@@ -42,8 +38,8 @@ export async function keepJoinLink(
 export async function takeJoinLink(
   trx: Tx,
   { kind, sha256, accountId, at }: JoinLinkUse,
-): Promise<JoinLinkOwner | null> {
-  const { rows } = await sql<JoinLinkOwner>`
+): Promise<PersonKey | null> {
+  const { rows } = await sql<PersonKey>`
     update join_links set used_by = ${accountId}
     where sha256 = ${sha256} and kind = ${kind} and expires_at > ${at} and coalesce(used_by, ${accountId}) = ${accountId}
     returning environment, customer_id as "customerId"`.execute(trx)

@@ -38,10 +38,8 @@ export async function loadTargetRefs(db: Db): Promise<readonly TargetRef[]> {
   return db.selectFrom('memberships').select(['environment', 'target']).distinct().execute()
 }
 
-const selectByKey = bulkLookup(
-  ['environment', 'target', 'account_id'],
-  (matches) => sql<Row>`select * from memberships where ${matches}`,
-)
+const KEY = ['environment', 'target', 'account_id'] as const
+const selectByKey = bulkLookup(KEY, sql<Row>`select * from memberships where`)
 
 /** Existing ones by `membershipKey`. */
 export async function loadMemberships(
@@ -328,7 +326,7 @@ async function save(trx: Tx, changed: readonly (Membership | null)[]): Promise<v
   await deleteErased(trx, ended.map(keyRow))
 }
 
-const upsert = bulkUpsert('memberships', ['environment', 'target', 'account_id'])
+const upsert = bulkUpsert('memberships', KEY)
 
 function keyRow({ environment, target, accountId }: MembershipKey) {
   return [environment, target, accountId] as const

@@ -14,7 +14,14 @@ import {
   numberIn,
 } from './changes.js'
 import type { RetryFilter } from './memberships.js'
-import { type ChangesTable, type Db, ENVIRONMENTS, type MessagesTable, type Tx } from './schema.js'
+import {
+  type ChangesTable,
+  type Db,
+  ENVIRONMENTS,
+  type MessagesTable,
+  type PersonKey,
+  type Tx,
+} from './schema.js'
 import { getSetting, setSetting } from './settings.js'
 
 export interface MessageKey {
@@ -177,9 +184,7 @@ export async function queueMessages(
 const insert = bulkInsert('messages')
 
 /** The result of one attempt. */
-export interface MessageOutcome extends MessageKey {
-  readonly environment: Environment
-  readonly customerId: string
+export interface MessageOutcome extends MessageKey, PersonKey {
   /** With this attempt at its end. */
   readonly log: readonly [...Attempt[], Attempt]
   readonly result:
@@ -251,11 +256,9 @@ export interface MessagePage {
 }
 
 /** A message in the log. Instants are epoch milliseconds. */
-export interface LoggedMessage extends MessageKey {
+export interface LoggedMessage extends MessageKey, PersonKey {
   readonly id: string
   readonly type: ChangeType
-  readonly environment: Environment
-  readonly customerId: string
   readonly productId: string
   readonly status: MessageStatus
   /** Why it failed. */

@@ -1,6 +1,6 @@
 /* What a recompute keeps of its job, and the rows that it reads whole and compares: events as read and placed, and sources. */
 
-import { type RawBuilder, type Selectable, sql } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 import type { SourceKey } from '../entitlements/model.js'
 import type { Policy } from '../entitlements/policy.js'
 import type { Environment } from '../provider/event.js'
@@ -131,10 +131,10 @@ export async function forgetJobRecords(trx: Tx, id = '%'): Promise<void> {
 export type GroupRow = EventGlance &
   Pick<Selectable<EventsTable>, 'event_id' | 'reason' | 'source_kind' | 'source_id' | 'normalized'>
 
-const selectGroupRows = (which: RawBuilder<unknown>) => sql<GroupRow>`
+const SELECT_GROUP_ROWS = sql<GroupRow>`
   select seq, environment, event_id, endpoint, received_at, disposition, reason, type, customer_id, source_kind,
-    source_id, normalized from events where ${which}`
-const selectBySeq = bulkLookup(['seq'], selectGroupRows)
+    source_id, normalized from events where`
+const selectBySeq = bulkLookup(['seq'], SELECT_GROUP_ROWS)
 
 /** In the order of arrival. */
 export async function loadGroupRows(db: Db, seqs: readonly number[]): Promise<readonly GroupRow[]> {
@@ -149,14 +149,15 @@ export async function loadGroupRowsBeyond(
   end: number,
   limit: number,
 ): Promise<readonly GroupRow[]> {
-  const next = sql`seq > ${beyond} and seq <= ${end} order by seq limit ${limit}`
-  return (await selectGroupRows(next).execute(db)).rows
+  const { rows } = await sql<GroupRow>`
+    ${SELECT_GROUP_ROWS} seq > ${beyond} and seq <= ${end} order by seq limit ${limit}`.execute(db)
+  return rows
 }
 
 const selectByHand = lookupIn(
   'customer_id',
   // SQLite uses the index of these few events only for exactly this text.
-  (matches) => sql<{ seq: number }>`select seq from events where ${matches} and type like 'manual.%'`,
+  sql<{ seq: number }>`select seq from events where type like 'manual.%' and`,
 )
 
 /** The numbers of the changes by hand to these customers. */

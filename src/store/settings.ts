@@ -3,13 +3,10 @@ import { isDeepStrictEqual } from 'node:util'
 import { sql } from 'kysely'
 import { DOCUMENTED_POLICY, type Policy } from '../entitlements/policy.js'
 import { bulkLookup, bulkUpsert } from './bulk.js'
-import type { Db, SettingsTable, Tx } from './schema.js'
+import type { Db, Tx } from './schema.js'
 
 /** Prepared once: every batch reads some. */
-const select = bulkLookup(
-  ['key'],
-  (matches) => sql<SettingsTable>`select key, value from settings where ${matches}`,
-)
+const select = bulkLookup(['key'], sql<{ value: string }>`select value from settings where`)
 
 /** Null if the setting was never saved. */
 export async function getSetting(db: Db, key: string): Promise<string | null> {

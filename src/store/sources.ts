@@ -1,4 +1,4 @@
-import { type Insertable, type RawBuilder, type Selectable, sql } from 'kysely'
+import { type Insertable, type Selectable, sql } from 'kysely'
 import type { DerivedSource } from '../entitlements/derive.js'
 import { NOTHING_SHOWN } from '../entitlements/entitlement.js'
 import { type HistoryEvent, unpackHistory } from '../entitlements/history.js'
@@ -20,15 +20,15 @@ export interface StoredSource extends DerivedSource {
 /** The columns of a source. */
 export type SourceRow = Omit<Selectable<SourcesTable>, 'environment'>
 
-const selectRows = (matches: RawBuilder<unknown>) => sql<SourceRow>`
-  select seq, kind, source_id, customer_id, newest_at, state, history from sources where ${matches}`
+const SELECT_ROWS = sql<SourceRow>`
+  select seq, kind, source_id, customer_id, newest_at, state, history from sources where`
 const KEY = ['environment', 'kind', 'source_id']
 const keyOf = ({ kind, id }: SourceKey) => [kind, id]
 
-export const loadSourceRows = inEnvironment(bulkLookup(KEY, selectRows), keyOf)
+export const loadSourceRows = inEnvironment(bulkLookup(KEY, SELECT_ROWS), keyOf)
 
 /** The stored sources of these customers. */
-export const loadSourceRowsOf = lookupIn('customer_id', selectRows)
+export const loadSourceRowsOf = lookupIn('customer_id', SELECT_ROWS)
 
 /**
  * By `sourceKey`; new sources are not in the map.
@@ -47,8 +47,7 @@ export async function loadSources(
 /** Unordered: for `order by`, SQLite would read every source in the order of its key. */
 const selectSourcesOfCustomers = lookupIn(
   'customer_id',
-  (matches) => sql<StateRow>`
-    select kind, source_id, customer_id, newest_at, state from sources where ${matches}`,
+  sql<StateRow>`select kind, source_id, customer_id, newest_at, state from sources where`,
 )
 
 /** All sources of these customers, by customer id, in the order of kind and id. */
@@ -107,10 +106,7 @@ export function sourceColumns({ state, history }: DerivedSource) {
 }
 
 /** For a payment whose events have all moved to a subscription. */
-export const deleteSources = inEnvironment(
-  bulkLookup(KEY, (matches) => sql`delete from sources where ${matches}`),
-  keyOf,
-)
+export const deleteSources = inEnvironment(bulkLookup(KEY, sql`delete from sources where`), keyOf)
 
 /** The columns of a state. */
 export type StateRow = Pick<SourcesTable, 'kind' | 'source_id' | 'customer_id' | 'newest_at' | 'state'>
@@ -195,9 +191,9 @@ function packedIn(state: string): PackedState {
 
 const selectLinks = lookupIn(
   'payment_id',
-  (matches) => sql<PaymentLink>`
+  sql<PaymentLink>`
     select payment_id as "paymentId", subscription_id as "subscriptionId", linked_at as "linkedAt",
-      linked_by as "linkedBy" from payment_links where ${matches}`,
+      linked_by as "linkedBy" from payment_links where`,
 )
 
 /** By payment id; unlinked payments are not in the map. */
@@ -226,7 +222,4 @@ export function saveLinks(trx: Tx, environment: Environment, links: readonly Pay
   return upsertLinks(trx, rows)
 }
 
-export const deleteLinks = lookupIn(
-  'payment_id',
-  (matches) => sql`delete from payment_links where ${matches}`,
-)
+export const deleteLinks = lookupIn('payment_id', sql`delete from payment_links where`)

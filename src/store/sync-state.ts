@@ -2,19 +2,15 @@ import { sql } from 'kysely'
 import type { AccountFact } from '../provider/accounts.js'
 import type { Environment } from '../provider/event.js'
 import { bulkInsert, bulkLookup } from './bulk.js'
-import type { Db, Tx } from './schema.js'
+import type { Db, PersonKey, Tx } from './schema.js'
 import { getSetting, setSetting } from './settings.js'
-
-/** A customer whose memberships must be computed again, for a reason other than a change of access. */
-export interface SyncMark {
-  readonly environment: Environment
-  readonly customerId: string
-}
 
 const insertMarks = bulkInsert('sync_marks')
 
-/** A customer may be marked several times. */
-export async function markForSync(trx: Tx, marks: readonly SyncMark[]): Promise<void> {
+/**
+ * Has memberships computed again, for a reason other than a change of access. A customer may be marked several times.
+ */
+export async function markForSync(trx: Tx, marks: readonly PersonKey[]): Promise<void> {
   const rows = marks.map(({ environment, customerId }) => ({ environment, customer_id: customerId }))
   await insertMarks(trx, rows)
 }
@@ -23,7 +19,7 @@ export async function markForSync(trx: Tx, marks: readonly SyncMark[]): Promise<
 export async function loadSyncMarks(
   db: Db,
   limit: number,
-): Promise<{ readonly marks: readonly SyncMark[]; readonly upTo: number }> {
+): Promise<{ readonly marks: readonly PersonKey[]; readonly upTo: number }> {
   const rows = await db.selectFrom('sync_marks').selectAll().orderBy('seq').limit(limit).execute()
   const marks = rows.map((row) => ({ environment: row.environment, customerId: row.customer_id }))
   return { marks, upTo: rows.at(-1)?.seq ?? 0 }
@@ -43,9 +39,8 @@ export interface LinkedAccount {
 
 const selectHolders = bulkLookup(
   ['environment', 'name', 'value'],
-  (matches) => sql<LinkedAccount>`
-    select name as "fact", value as "accountId", customer_id as "customerId"
-    from customer_lookups where ${matches}`,
+  sql<LinkedAccount>`
+    select name as "fact", value as "accountId", customer_id as "customerId" from customer_lookups where`,
 )
 
 /** All customers with these accounts. */
