@@ -4,7 +4,7 @@ import { isNewerLink, linkOf, type PaymentLink } from '../entitlements/source-of
 import { LatchkeyError } from '../errors.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { accountsIn, addFacts, referencesIn } from '../provider/facts.js'
-import { type CustomerRecord, type PersonFacts, replacePeople } from '../store/customers.js'
+import { type CustomerRecord, type PersonFacts, replacePerson } from '../store/customers.js'
 import { glanceAtEvents, matchesFilter } from '../store/event-walk.js'
 import {
   type Concern,
@@ -257,7 +257,7 @@ async function settleThese(
     if (kind === 'payment') payments.push({ environment, id, link: newestLink(id, events) })
     else {
       const person = personIn(id, events)
-      if (run.mode === 'apply') await replacePeople(trx, environment, new Map([[id, person]]))
+      if (run.mode === 'apply') await replacePerson(trx, { environment, customerId: id }, person)
       noteAhead(run, environment, id, { accounts: accountsIn(person.record?.facts ?? {}) })
     }
   }

@@ -106,17 +106,13 @@ async function loadHolds(
   environment: Environment,
   customerId: string,
 ): Promise<readonly StoredHold[]> {
-  const rows = await db
-    .selectFrom('events')
-    .select(['seq', 'event_id', 'normalized', 'received_at', 'disposition'])
-    .select(['source_kind', 'source_id', 'reason'])
-    .where('environment', '=', environment)
-    // Both values as literals: only then does SQLite use the index of waiting events.
-    .where(sql<boolean>`disposition in ('held', 'quarantined') and disposition = 'held'`)
-    .where((eb) => eb.or([eb('customer_id', 'is', null), eb('customer_id', '=', customerId)]))
-    .orderBy('seq', 'desc')
-    .limit(HOLDS_SEEN)
-    .execute()
+  // Both values as literals: only then does SQLite use the index of waiting events.
+  const { rows } = await sql<EventRow & Pick<EventsTable, 'source_kind' | 'source_id' | 'reason'>>`
+    select seq, event_id, normalized, received_at, disposition, source_kind, source_id, reason from events
+    where environment = ${environment} and disposition in ('held', 'quarantined') and disposition = 'held'
+      and (customer_id is null or customer_id = ${customerId}) order by seq desc limit ${HOLDS_SEEN}`.execute(
+    db,
+  )
   return rows.flatMap((row) => {
     const stored = storedEvent(row)
     const { source_kind: kind, source_id: id } = row
@@ -175,7 +171,7 @@ export async function readKnownCustomer(
     environment,
     facts,
     metadata: metadataIn(facts),
-    references: await loadReferences(db, environment, customerId),
+    references: await loadReferences(db, environment, [customerId]),
     blocks,
     deletedAt: record?.deletedAt ?? null,
     erasedAt: erasures[0]?.at ?? null,

@@ -33,7 +33,20 @@ export function bulkLookup<Answer = never>(columns: readonly string[], lookup: L
 
 /** The same within one environment, for each value of this column. */
 export function lookupIn<Answer = never>(column: string, lookup: Lookup<Answer>) {
-  return inEnvironment(bulkLookup(['environment', column], lookup), (value: string) => [value])
+  return lookupAs(column, lookup, (rows) => rows)
+}
+
+/** The same, with all rows put into one shape. */
+export function lookupAs<Answer, Shaped>(
+  column: string,
+  lookup: Lookup<Answer>,
+  shape: (rows: Answer[]) => Shaped,
+) {
+  const select = bulkLookup(['environment', column], lookup)
+  return async (db: Db, environment: Environment, values: readonly string[]): Promise<Shaped> => {
+    const keys = [...new Set(values)].map((value) => [environment, value])
+    return shape(await select(db, keys))
+  }
 }
 
 /** Runs a statement for items of one environment, which comes before the values of each. */

@@ -74,12 +74,9 @@ export async function loadPaces(db: Db): Promise<ReadonlyMap<string, DeliveryPac
 }
 
 /** When the newest event arrived, and its time by its sender's clock; null if nothing is stored. */
-export async function loadNewestTimes(
-  db: Db,
-): Promise<{ readonly receivedAt: number; readonly createdAt: number | null } | null> {
+export async function loadNewestTimes(db: Db) {
   const { rows } = await sql<{ receivedAt: number; createdAt: number | null }>`
-    select received_at as "receivedAt", created_at as "createdAt" from events order by seq desc limit 1`.execute(
-    db,
-  )
+    select received_at as "receivedAt", created_at as "createdAt" from events
+    order by seq desc limit 1`.execute(db)
   return rows[0] ?? null
 }

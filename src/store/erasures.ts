@@ -101,13 +101,8 @@ export async function forgetPerson(trx: Tx, environment: Environment, customerId
 }
 
 export async function hasErasedSince(db: Db, at: number): Promise<boolean> {
-  const found = await db
-    .selectFrom('erasures')
-    .select('customer_id')
-    .where('erased_at', '>=', at)
-    .limit(1)
-    .execute()
-  return found.length > 0
+  const { rows } = await sql`select 1 from erasures where erased_at >= ${at} limit 1`.execute(db)
+  return rows.length > 0
 }
 
 /** Customers whom the provider reported as deleted, and who are not erased. */
@@ -154,10 +149,10 @@ export async function loadSeqsOfPerson(
   const newest = await sql<{ seq: number | null }>`select max(seq) as seq from sources`.execute(db)
   for (let from = 0; from < (newest.rows[0]?.seq ?? 0); from += SOURCES_PER_STEP) {
     // A history is JSON: another customer's source may contain events that name this one.
+    const names = engine.contains('history', JSON.stringify(customerId))
     const { rows } = await sql<Pick<SourcesTable, 'environment' | 'customer_id' | 'history'>>`
       select environment, customer_id, history from sources
-      where seq > ${from} and seq <= ${from + SOURCES_PER_STEP}
-        and (customer_id = ${customerId} or ${engine.contains('history', JSON.stringify(customerId))})`.execute(
+      where seq > ${from} and seq <= ${from + SOURCES_PER_STEP} and (customer_id = ${customerId} or ${names})`.execute(
       db,
     )
     for (const source of rows.filter((row) => row.environment === environment)) {

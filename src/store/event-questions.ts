@@ -214,9 +214,8 @@ export async function* loadDeliveries(
     yield toDelivery(event, event.normalized)
     const isOther = sql`environment = ${event.environment} and event_id = ${event.event_id}`
     const { rows: hashes } = await sql<{ sha256: string }>`
-      select body_sha256 as sha256 from event_conflicts where ${isOther} order by received_at, body_sha256`.execute(
-      db,
-    )
+      select body_sha256 as sha256 from event_conflicts
+      where ${isOther} order by received_at, body_sha256`.execute(db)
     // One by one: a body has up to a mebibyte, and there may be many.
     for (const { sha256 } of hashes) {
       const { rows } = await sql<BodyColumns>`

@@ -44,9 +44,8 @@ async function expiredTo(db: Db): Promise<number> {
 }
 
 async function expireSettled(trx: Tx, now: number): Promise<number> {
-  await sql`update events set ${setBody(null, 'expired', now)} where seq in (${SETTLED}) and body is not null`.execute(
-    trx,
-  )
+  await sql`update events set ${setBody(null, 'expired', now)}
+    where seq in (${SETTLED}) and body is not null`.execute(trx)
   const done = await sql`delete from waiting_bodies where seq in (${SETTLED})`.execute(trx)
   return Number(done.numAffectedRows ?? 0)
 }

@@ -55,9 +55,8 @@ export async function isJoinLinkUsed(db: Db, { kind, sha256 }: JoinLinkKey): Pro
 
 /** Deletes every link of a customer. */
 export async function forgetJoinLinks(trx: Tx, environment: Environment, customerId: string): Promise<void> {
-  await sql`delete from join_links where environment = ${environment} and customer_id = ${customerId}`.execute(
-    trx,
-  )
+  await sql`delete from join_links
+    where environment = ${environment} and customer_id = ${customerId}`.execute(trx)
 }
 
 /** The new ids of groups that became supergroups, by the id in the config. */

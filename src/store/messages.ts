@@ -82,9 +82,8 @@ export async function loadDueMessages(
 ): Promise<readonly Message[]> {
   const { rows } = await sql<MessageRow>`
     select ${COLUMNS} from messages join changes on changes.cursor = messages.cursor
-    where webhook = ${webhook} and next_attempt_at <= ${now} order by next_attempt_at limit ${limit}`.execute(
-    db,
-  )
+    where webhook = ${webhook} and next_attempt_at <= ${now}
+    order by next_attempt_at limit ${limit}`.execute(db)
   return rows.map(messageOf)
 }
 

@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { Migrator } from 'kysely/migration'
 import type { NamedMigration } from '../../migrations/column-types.js'
 import { MIGRATIONS } from '../../migrations/index.js'
@@ -58,15 +59,10 @@ export async function pendingMigrations(
 }
 
 /** The steps of the schema that ran, and when (ISO 8601), oldest first; none in a foreign database. */
-export async function executedMigrations(
-  db: Db,
-): Promise<readonly { readonly name: string; readonly timestamp: string }[]> {
+export async function executedMigrations(db: Db) {
   const tables = await db.introspection.getTables({ withInternalKyselyTables: true })
   if (!tables.some(({ name }) => name === MIGRATION_TABLE)) return []
-  return db
-    .withTables<{ [MIGRATION_TABLE]: { name: string; timestamp: string } }>()
-    .selectFrom(MIGRATION_TABLE)
-    .select(['name', 'timestamp'])
-    .orderBy('name')
-    .execute()
+  const { rows } = await sql<{ name: string; timestamp: string }>`
+    select name, timestamp from ${sql.table(MIGRATION_TABLE)} order by name`.execute(db)
+  return rows
 }

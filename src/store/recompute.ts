@@ -4,7 +4,7 @@ import { type Selectable, sql } from 'kysely'
 import type { SourceKey } from '../entitlements/model.js'
 import type { Policy } from '../entitlements/policy.js'
 import type { Environment } from '../provider/event.js'
-import { bulkLookup, bulkUpdate, lookupIn } from './bulk.js'
+import { bulkLookup, bulkUpdate, lookupAs } from './bulk.js'
 import type { Row } from './engine.js'
 import type { EventFilter, EventGlance } from './event-walk.js'
 import { type EventReading, formColumns, placeColumns } from './events.js'
@@ -84,8 +84,7 @@ export function saveJob(trx: Tx, job: StoredJob): Promise<void> {
 }
 
 export async function loadJobParts(db: Db): Promise<readonly JobPart[]> {
-  const rows = await db.selectFrom('settings').select('value').where('key', 'like', `${PART}%`).execute()
-  return rows.map(({ value }) => JSON.parse(value) as JobPart)
+  return (await loadSettingsUnder(db, PART)).map((part) => JSON.parse(part) as JobPart)
 }
 
 /** @param number not yet used by a part of this job */
@@ -106,8 +105,10 @@ const STOPPING = 'stopping'
 /** Null if there is none of this id. */
 export const loadJobRecord = (db: Db, id: string): Promise<string | null> => getSetting(db, `${RECORD}${id}`)
 
-export async function loadJobRecords(db: Db): Promise<readonly string[]> {
-  const rows = await db.selectFrom('settings').select('value').where('key', 'like', `${RECORD}%`).execute()
+export const loadJobRecords = (db: Db): Promise<readonly string[]> => loadSettingsUnder(db, RECORD)
+
+async function loadSettingsUnder(db: Db, prefix: string): Promise<readonly string[]> {
+  const rows = await db.selectFrom('settings').select('value').where('key', 'like', `${prefix}%`).execute()
   return rows.map(({ value }) => value)
 }
 
@@ -143,31 +144,19 @@ export async function loadGroupRows(db: Db, seqs: readonly number[]): Promise<re
 }
 
 /** The next events, in the order of arrival. */
-export async function loadGroupRowsBeyond(
-  db: Db,
-  beyond: number,
-  end: number,
-  limit: number,
-): Promise<readonly GroupRow[]> {
+export async function loadGroupRowsBeyond(db: Db, beyond: number, end: number, limit: number) {
   const { rows } = await sql<GroupRow>`
     ${SELECT_GROUP_ROWS} seq > ${beyond} and seq <= ${end} order by seq limit ${limit}`.execute(db)
   return rows
 }
 
-const selectByHand = lookupIn(
+/** The numbers of the changes by hand to these customers. */
+export const loadSeqsByHand = lookupAs(
   'customer_id',
   // SQLite uses the index of these few events only for exactly this text.
   sql<{ seq: number }>`select seq from events where type like 'manual.%' and`,
+  (rows): readonly number[] => rows.map(({ seq }) => seq),
 )
-
-/** The numbers of the changes by hand to these customers. */
-export async function loadSeqsByHand(
-  db: Db,
-  environment: Environment,
-  customerIds: readonly string[],
-): Promise<readonly number[]> {
-  return (await selectByHand(db, environment, customerIds)).map(({ seq }) => seq)
-}
 
 /** The stored source of an event. */
 export function placeOf({ source_kind: kind, source_id: id }: GroupRow): SourceKey | null {
@@ -178,11 +167,7 @@ export function placeOf({ source_kind: kind, source_id: id }: GroupRow): SourceK
 export type SourceHistory = SourceKey & Pick<Selectable<SourcesTable>, 'seq' | 'environment' | 'history'>
 
 /** The next sources, by number; a damaged row may have any number. */
-export async function loadHistories(
-  db: Db,
-  after: number | undefined,
-  limit: number,
-): Promise<readonly SourceHistory[]> {
+export async function loadHistories(db: Db, after: number | undefined, limit: number) {
   const { rows } = await sql<SourceHistory>`
     select seq, environment, kind, source_id as id, history from sources
     where seq > ${after ?? Number.MIN_SAFE_INTEGER} order by seq limit ${limit}`.execute(db)
@@ -244,11 +229,7 @@ const renameConflicts = bulkUpdate(
  * Writes the columns that follow from the bodies. Each row at most once; no id may be another event's. Other bodies
  * under an id move with it.
  */
-export async function saveForms(
-  trx: Tx,
-  environment: Environment,
-  events: readonly EventToSave[],
-): Promise<void> {
+export async function saveForms(trx: Tx, environment: Environment, events: readonly EventToSave[]) {
   await updateForms(trx, events)
   const renamed = events.filter(({ row, reading }) => row.event_id !== reading.eventId)
   const names = renamed.map(({ row, reading }) => [reading.eventId, environment, row.event_id])

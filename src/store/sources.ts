@@ -7,17 +7,24 @@ import { type PaymentLink, sourceKey } from '../entitlements/source-of.js'
 import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import { compareText } from '../provider/order.js'
-import { bulkInsert, bulkLookup, bulkUpdate, bulkUpsert, inEnvironment, inOneGo, lookupIn } from './bulk.js'
+import {
+  bulkInsert,
+  bulkLookup,
+  bulkUpdate,
+  bulkUpsert,
+  inEnvironment,
+  inOneGo,
+  lookupAs,
+  lookupIn,
+} from './bulk.js'
 import type { Row } from './engine.js'
 import type { Db, SourcesTable, Tx } from './schema.js'
 
-/** A stored source. */
 export interface StoredSource extends DerivedSource {
   /** Of its row. */
   readonly seq: number
 }
 
-/** The columns of a source. */
 export type SourceRow = Omit<Selectable<SourcesTable>, 'environment'>
 
 const SELECT_ROWS = sql<SourceRow>`
@@ -27,7 +34,6 @@ const keyOf = ({ kind, id }: SourceKey) => [kind, id]
 
 export const loadSourceRows = inEnvironment(bulkLookup(KEY, SELECT_ROWS), keyOf)
 
-/** The stored sources of these customers. */
 export const loadSourceRowsOf = lookupIn('customer_id', SELECT_ROWS)
 
 /**
@@ -44,23 +50,17 @@ export async function loadSources(
   return new Map(sources.map((source) => [sourceKey(source.state), source]))
 }
 
-/** Unordered: for `order by`, SQLite would read every source in the order of its key. */
-const selectSourcesOfCustomers = lookupIn(
-  'customer_id',
-  sql<StateRow>`select kind, source_id, customer_id, newest_at, state from sources where`,
-)
-
 /** All sources of these customers, by customer id, in the order of kind and id. */
-export async function loadSourcesOfCustomers(
-  db: Db,
-  environment: Environment,
-  customerIds: readonly string[],
-): Promise<ReadonlyMap<string, readonly SourceState[]>> {
-  const rows = await selectSourcesOfCustomers(db, environment, [...new Set(customerIds)])
-  const states = rows.map(stateOf)
-  states.sort((a, b) => compareText(a.kind, b.kind) || compareText(a.id, b.id))
-  return Map.groupBy(states, ({ customerId }) => String(customerId))
-}
+export const loadSourcesOfCustomers = lookupAs(
+  'customer_id',
+  // Unordered: for `order by`, SQLite would read every source in the order of its key.
+  sql<StateRow>`select kind, source_id, customer_id, newest_at, state from sources where`,
+  (rows): ReadonlyMap<string, readonly SourceState[]> => {
+    const states = rows.map(stateOf)
+    states.sort((a, b) => compareText(a.kind, b.kind) || compareText(a.id, b.id))
+    return Map.groupBy(states, ({ customerId }) => String(customerId))
+  },
+)
 
 const insert = bulkInsert('sources')
 
@@ -108,7 +108,6 @@ export function sourceColumns({ state, history }: DerivedSource) {
 /** For a payment whose events have all moved to a subscription. */
 export const deleteSources = inEnvironment(bulkLookup(KEY, sql`delete from sources where`), keyOf)
 
-/** The columns of a state. */
 export type StateRow = Pick<SourcesTable, 'kind' | 'source_id' | 'customer_id' | 'newest_at' | 'state'>
 
 type PackedInterval = readonly [string, number, number | null, AccessInterval['reason'], string]
@@ -189,22 +188,14 @@ function packedIn(state: string): PackedState {
 
 /* The subscription of each payment. */
 
-const selectLinks = lookupIn(
+/** By payment id; unlinked payments are not in the map. */
+export const loadLinks = lookupAs(
   'payment_id',
   sql<PaymentLink>`
     select payment_id as "paymentId", subscription_id as "subscriptionId", linked_at as "linkedAt",
       linked_by as "linkedBy" from payment_links where`,
+  (links): ReadonlyMap<string, PaymentLink> => new Map(links.map((link) => [link.paymentId, link])),
 )
-
-/** By payment id; unlinked payments are not in the map. */
-export async function loadLinks(
-  db: Db,
-  environment: Environment,
-  paymentIds: readonly string[],
-): Promise<ReadonlyMap<string, PaymentLink>> {
-  const links = await selectLinks(db, environment, paymentIds)
-  return new Map(links.map((link) => [link.paymentId, link]))
-}
 
 const upsertLinks = bulkUpsert('payment_links', ['environment', 'payment_id'])
 

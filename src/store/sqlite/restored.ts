@@ -88,9 +88,8 @@ async function takeFromReplaced(db: Db, replaced: string) {
         }
         await sql`insert into sync_marks (environment, customer_id) select distinct environment, customer_id
           from main.memberships`.execute(trx)
-        const { rows: kept } = await sql<{ n: number }>`select count(*) as n from main.memberships`.execute(
-          trx,
-        )
+        const { rows: kept } = await sql<{ n: number }>`
+          select count(*) as n from main.memberships`.execute(trx)
         const { rows: left } = await sql<{ environment: Environment; n: number }>`
           select environment, count(*) as n from replaced.events as old where not exists (
             select 1 from main.events as new
