@@ -3,19 +3,20 @@
 import { compareText } from '../provider/order.js'
 import { blocksOn, isInForce } from './by-hand.js'
 import { lastsUntil } from './intervals.js'
-import type {
-  AccessAnswer,
-  AccessInterval,
-  AccessSnapshot,
-  Block,
-  Entitlement,
-  EntitlementStatus,
-  Instant,
-  KeptSubscription,
-  ProductAnswer,
-  Shown,
-  SourceState,
-  SourceView,
+import {
+  type AccessAnswer,
+  type AccessInterval,
+  type AccessSnapshot,
+  type Block,
+  type Entitlement,
+  type EntitlementStatus,
+  type Instant,
+  type KeptSubscription,
+  type ProductAnswer,
+  type Shown,
+  type SourceState,
+  type SourceView,
+  SUBSCRIPTION_TYPES,
 } from './model.js'
 
 export const NOTHING_SHOWN: Shown = {
@@ -28,7 +29,7 @@ export const NOTHING_SHOWN: Shown = {
 /** What a subscription shows after another one of its events. */
 export function shownAfter(before: Shown, event: KeptSubscription): Shown {
   const { type, createdAt, cancelAtPeriodEnd, expiresAt, status } = event
-  const isRenewal = type === 'subscription.renewed'
+  const isRenewal = SUBSCRIPTION_TYPES[type].pays === 'again'
   return {
     pastDueSince: type === 'subscription.past_due' ? createdAt : isRenewal ? null : before.pastDueSince,
     // A renewal cancels any earlier announcement of a cancellation, unless it repeats it.

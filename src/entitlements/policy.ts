@@ -1,8 +1,12 @@
 /* The merchant's policy: what grants and revokes on which rail, and switches; and how it applies to an event. */
 
 import type { Rail } from '../provider/event.js'
-import type { PaymentEventType, SubscriptionEventType } from '../provider/event-types.js'
-import type { SourceEvent } from './model.js'
+import {
+  type PaymentEventType,
+  SUBSCRIPTION_EVENT_TYPES,
+  type SubscriptionEventType,
+} from '../provider/event-types.js'
+import { type SourceEvent, SUBSCRIPTION_TYPES } from './model.js'
 
 export type GrantType = PaymentEventType
 export type RevokeType = PaymentEventType | SubscriptionEventType
@@ -66,7 +70,10 @@ interface PolicyTable extends Readonly<Record<Rail, Verdicts>> {
 
 const NO_VERDICT: Verdict = { effect: 'none', row: null }
 const TERMINAL_VERDICT: Verdict = { effect: 'take_back', row: null }
-const PAID_OR_ENDED = ['subscription.created', 'subscription.renewed', 'subscription.canceled'] as const
+const PAID_OR_ENDED = SUBSCRIPTION_EVENT_TYPES.filter((type) => {
+  const { pays, ends } = SUBSCRIPTION_TYPES[type]
+  return pays !== null || ends === 'canceled'
+})
 
 /** Cached, since every fold asks for the table of the one policy in force. */
 const tables = new WeakMap<Policy, PolicyTable>()
