@@ -4,7 +4,7 @@
  */
 
 import { z } from 'zod'
-import type { FeatureAccess } from '../entitlements/features.js'
+import type { BriefAccess, FeatureAccess } from '../entitlements/features.js'
 import type { AccessSnapshot, Entitlement, SourceView } from '../entitlements/model.js'
 
 /** Accepts deeply read-only values: encoding changes nothing. */
@@ -93,10 +93,14 @@ export const entitlement = z.object({
 }) satisfies z.ZodType<Entitlement>
 export type EntitlementJson = z.input<typeof entitlement>
 
+/** The answer to a yes-or-no question about a product or a feature. */
+export const briefAccess = snapshot.pick({ active: true, until: true }) satisfies z.ZodType<BriefAccess>
+/** Of a product never granted. */
+export const NO_ACCESS: BriefAccess = { active: false, until: null }
+
 export const feature = z.object({
   id: z.string(),
-  active: z.boolean(),
-  until: instant.nullable(),
+  ...briefAccess.shape,
   productIds: z.array(z.string()),
 }) satisfies z.ZodType<FeatureAccess>
 export type FeatureJson = z.input<typeof feature>
