@@ -64,11 +64,7 @@ export function typeOfChange(before: AccessSnapshot, after: AccessSnapshot): Cha
  * What one customer may use, by product in order of id: the union of the customer's sources, without
  * blocked products.
  */
-export function entitlementsOf(
-  sources: readonly SourceState[],
-  blocks: readonly Block[],
-  instant: Instant,
-): Entitlement[] {
+export function entitlementsOf(sources: readonly SourceState[], blocks: readonly Block[], instant: Instant) {
   const granted = sources.flatMap(({ intervals }) => intervals.map(({ productId }) => productId))
   const blocked = blocks.map(({ productId }) => productId).filter((productId) => productId !== null)
   const products = new Set([...granted, ...blocked])
@@ -104,17 +100,10 @@ export function entitlementOf(
   }
 }
 
-/** The answer for one product, listed or not. */
-export function entitlementFor(
-  productId: string,
-  { entitlements, blocked }: Pick<AccessAnswer, 'entitlements' | 'blocked'>,
-): Entitlement {
-  return entitlements.find((one) => one.productId === productId) ?? neverGranted(productId, blocked)
-}
-
-/** The answer for one product alone. */
+/** The answer for one product alone, listed or not. */
 export function answerFor(productId: string, answer: AccessAnswer): ProductAnswer {
-  const entitlement = entitlementFor(productId, answer)
+  const listed = answer.entitlements.find((one) => one.productId === productId)
+  const entitlement = listed ?? neverGranted(productId, answer.blocked)
   return { ...partOf(answer, [entitlement]), ...entitlement }
 }
 

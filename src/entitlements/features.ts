@@ -4,7 +4,6 @@ import { compareText } from '../provider/order.js'
 import { latestUntil, partOf } from './entitlement.js'
 import type { AccessAnswer, Entitlement } from './model.js'
 
-/** Whether a customer has a feature. */
 export interface FeatureAccess {
   readonly id: string
   /** Any product that gives it is active. */
@@ -20,7 +19,6 @@ export interface FeaturedAnswer extends AccessAnswer {
   readonly features: readonly FeatureAccess[]
 }
 
-/** Access to one product. */
 export type ProductAccess = Pick<Entitlement, 'productId' | 'active' | 'until'>
 
 const productIdOf = ({ productId }: ProductAccess): string => productId

@@ -1,10 +1,4 @@
-import {
-  type ArrivedEvent,
-  type DerivedSource,
-  newerLinks,
-  type Outcome,
-  outcomeOf,
-} from '../entitlements/derive.js'
+import { type ArrivedEvent, newerLinks, type Outcome, outcomeOf } from '../entitlements/derive.js'
 import { foldSource } from '../entitlements/fold-source.js'
 import { extendHistory, type HistoryEvent, historyEvent, packHistory } from '../entitlements/history.js'
 import type { HoldReason, SourceKey, SourceState } from '../entitlements/model.js'
@@ -49,7 +43,6 @@ interface LinkedMove {
   readonly linkedBy: string
 }
 
-/** A source with new events. */
 interface TouchedSource {
   readonly key: SourceKey
   readonly saved: StoredSource | undefined
@@ -145,10 +138,7 @@ async function readLinks(trx: Tx, environment: Environment, fresh: readonly Arri
 }
 
 /** Every source that may change, each once. */
-function keysIn(
-  sources: ReadonlyMap<string, SourceKey | null>,
-  moves: readonly LinkedMove[],
-): readonly SourceKey[] {
+function keysIn(sources: ReadonlyMap<string, SourceKey | null>, moves: readonly LinkedMove[]) {
   const keys = new Map<string, SourceKey>()
   for (const key of sources.values()) if (key !== null) keys.set(sourceKey(key), key)
   for (const { from, to } of moves) keys.set(sourceKey(from), from).set(sourceKey(to), to)
@@ -206,10 +196,7 @@ function goes(event: HistoryEvent, { paymentId }: LinkedMove): boolean {
 }
 
 /** Null if it has no events left. */
-function foldTouched(
-  { key, saved, stored, isMoved, fresh }: TouchedSource,
-  policy: Policy,
-): DerivedSource | null {
+function foldTouched({ key, saved, stored, isMoved, fresh }: TouchedSource, policy: Policy) {
   const events = [...stored, ...fresh]
   if (events.length === 0) return null
   if (isMoved) events.sort((a, b) => a.seq - b.seq)

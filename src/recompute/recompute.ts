@@ -119,11 +119,7 @@ async function walk(run: Run, eventsPerTurn: number, inTurn: InTurn): Promise<vo
 }
 
 /** The next events that are not done, and the job's position after them. */
-async function nextEvents(
-  trx: Tx,
-  run: Run,
-  limit: number,
-): Promise<{ readonly rows: readonly GroupRow[]; readonly reached: number }> {
+async function nextEvents(trx: Tx, run: Run, limit: number) {
   const { scope, newest, reached: from } = run.job
   if (!isWhole(scope)) {
     const glances = await glanceAtEvents(trx, scope, 'oldest first', from)
@@ -156,12 +152,10 @@ async function nextEvents(
 async function noteUnlisted(run: Run, inTurn: InTurn): Promise<void> {
   const { newest } = run.job
   const listed = new Uint8Array(newest + 1)
-  await eachPage<SourceHistory>(inTurn, async (trx, last) => {
-    const page = await loadHistories(trx, last?.seq, ROWS_AT_ONCE)
+  await eachSourcePage(inTurn, async (_, page) => {
     for (const { history } of page) for (const seq of seqsInHistory(history) ?? []) listed[seq] = 1
     const newestSource = page.at(-1)?.seq
     if (newestSource !== undefined) run.settled = new Uint8Array(newestSource + 1)
-    return page
   })
   for (let reached = 0; reached < newest; ) {
     const seqs: number[] = []
@@ -177,24 +171,24 @@ async function noteUnlisted(run: Run, inTurn: InTurn): Promise<void> {
 
 /** Settles sources without events. Only damage causes them. */
 async function sweep(run: Run, environments: readonly Environment[], inTurn: InTurn): Promise<void> {
-  await eachPage<SourceHistory>(inTurn, async (trx, last) => {
-    const page = await loadHistories(trx, last?.seq, ROWS_AT_ONCE)
+  await eachSourcePage(inTurn, async (trx, page) => {
     const sources = page.filter((one) => environments.includes(one.environment) && run.settled[one.seq] === 0)
     if (sources.length > 0) await settleGroups(trx, run, { sources })
-    return page
   })
 }
 
-/** @param load processes the next `ROWS_AT_ONCE` rows after the last one */
-async function eachPage<Row>(
-  inTurn: InTurn,
-  load: (trx: Tx, last: Row | undefined) => Promise<readonly Row[]>,
-): Promise<void> {
-  let page: readonly Row[] = []
-  do {
-    const last = page.at(-1)
-    page = await inTurn((trx) => load(trx, last))
-  } while (page.length === ROWS_AT_ONCE)
+type WithSources = (trx: Tx, page: readonly SourceHistory[]) => Promise<void>
+
+async function eachSourcePage(inTurn: InTurn, work: WithSources): Promise<void> {
+  for (let page: readonly SourceHistory[] | null = null; ; ) {
+    const after = page?.at(-1)?.seq
+    page = await inTurn(async (trx) => {
+      const next = await loadHistories(trx, after, ROWS_AT_ONCE)
+      await work(trx, next)
+      return next
+    })
+    if (page.length < ROWS_AT_ONCE) return
+  }
 }
 
 /** Bounds the memory. */

@@ -37,7 +37,6 @@ export const loadCustomers = lookupAs(
     ),
 )
 
-/** An event that names a customer. */
 export interface NamingEvent {
   readonly event: PersonalFields & Pick<NormalizedEvent, 'type'>
   /** Whether it belongs to a source of the customer it names: then `loadOwnEvents` finds it. */
@@ -90,7 +89,6 @@ export async function saveCustomerFacts(
   await saveReferences(trx, references)
 }
 
-/** Whether a fact has replaced another value. */
 function replacesAny(before: CustomerFacts, after: CustomerFacts): boolean {
   return (Object.keys(before) as FactName[]).some((name) => before[name]?.value !== after[name]?.value)
 }

@@ -102,10 +102,7 @@ export interface EventBody {
 }
 
 /** Null if there is no such event, or no such body under its id. */
-export async function readEventBody(
-  db: Db,
-  { environment, eventId, sha256 }: EventBodyQuery,
-): Promise<EventBody | null> {
+export async function readEventBody(db: Db, { environment, eventId, sha256 }: EventBodyQuery) {
   const bodyIn = async (table: 'events' | 'event_conflicts', which = sql`true`) => {
     const { rows } = await sql<BodyRow>`
       select body_sha256, body, body_removed, body_removed_at from ${sql.table(table)}
@@ -205,10 +202,7 @@ export interface StoredDelivery
 export type MissingDelivery = 'removed' | 'altered'
 
 /** These events in the order of arrival, each followed by other bodies that came under its id. */
-export async function* loadDeliveries(
-  db: Db,
-  seqs: readonly number[],
-): AsyncGenerator<StoredDelivery | MissingDelivery> {
+export async function* loadDeliveries(db: Db, seqs: readonly number[]) {
   const events = await db.selectFrom('events').selectAll().where('seq', 'in', seqs).orderBy('seq').execute()
   for (const event of events) {
     yield toDelivery(event, event.normalized)

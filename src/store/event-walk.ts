@@ -83,7 +83,6 @@ export async function newestSeq(db: Db): Promise<number> {
   return rows[0]?.seq ?? 0
 }
 
-/** Whether an event matches a filter. */
 export function matchesFilter(event: Omit<EventGlance, 'seq'>, filter: EventFilter): boolean {
   return (
     event.environment === filter.environment &&
