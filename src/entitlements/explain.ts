@@ -27,7 +27,6 @@ export interface StoredSourceEvent extends ByHand {
   readonly disposition: Outcome['disposition']
 }
 
-/** A held event, and what it waits for. */
 export interface StoredHold extends StoredSourceEvent {
   /** Null: it names neither a subscription nor a payment. */
   readonly source: SourceKey | null

@@ -56,7 +56,6 @@ export interface Verdict {
 
 type Verdicts = ReadonlyMap<SourceEvent['type'], Verdict>
 
-/** A policy indexed by type. */
 interface PolicyTable extends Readonly<Record<Rail, Verdicts>> {
   readonly decisive: ReadonlySet<SourceEvent['type']>
 }

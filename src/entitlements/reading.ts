@@ -166,7 +166,6 @@ export function isCycleEvent(event: SourceEvent): event is KeptSubscription {
   return event.type === 'subscription.created' || event.type === 'subscription.renewed'
 }
 
-/** A paying event of a payment, at its place in the walk. */
 interface PayingEvent {
   readonly paymentId: string
   readonly at: number

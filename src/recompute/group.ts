@@ -21,7 +21,6 @@ export interface GroupEvent {
   readonly again: ReadAgain | null
 }
 
-/** The starting points of groups. */
 export interface Seeds {
   readonly rows?: readonly GroupRow[]
   readonly sources?: readonly (SourceKey & { readonly environment: Environment })[]
@@ -118,7 +117,13 @@ export async function readGroup(trx: Tx, run: Run, environment: Environment, see
     const unknown = [...new Set(seqs)].filter((seq) => !events.has(seq)).sort((a, b) => a - b)
     newRows = await loadGroupRows(trx, unknown)
     if (newRows.length + newNodes.length > 0) continue
-    if (derivedOf !== events.size) derived = deriveFrom(events, [...stored, ...linked], run)
+    if (derivedOf !== events.size) {
+      const arrived = [...events]
+        .flatMap(([seq, { after }]) => (after === null ? [] : [{ seq, event: after }]))
+        .sort((a, b) => a.seq - b.seq)
+      const known = [...new Map([...stored, ...linked]).values()].filter((link) => link !== null)
+      derived = derive(arrived, run.job.policy, known)
+    }
     derivedOf = events.size
     for (const { state } of derived.sources.values()) {
       add(state.kind, state.id)
@@ -175,18 +180,6 @@ export async function readEvents(trx: Tx, run: Run, rows: readonly GroupRow[]) {
     if (before === null && row.normalized !== null) throw damagedForm(row.event_id)
     return { row, before, after: before, again: one }
   })
-}
-
-function deriveFrom(
-  events: ReadonlyMap<number, GroupEvent>,
-  links: readonly (readonly [string, PaymentLink | null])[],
-  { job: { policy } }: Run,
-): Derived {
-  const arrived = [...events]
-    .flatMap(([seq, { after }]) => (after === null ? [] : [{ seq, event: after }]))
-    .sort((a, b) => a.seq - b.seq)
-  const known = [...new Map(links).values()].filter((link) => link !== null)
-  return derive(arrived, policy, known)
 }
 
 export function isSameLink(a: PaymentLink, b: PaymentLink | null | undefined): boolean {

@@ -39,12 +39,7 @@ const NO_HEADERS = 'null'
  * Reads stored events from their bytes, as if they arrived now through their endpoint. If two have the same id, the
  * one that has it already, or came first, is read.
  */
-export async function readAgain(
-  db: Db,
-  seqs: readonly number[],
-  endpoints: Endpoints,
-  taken: TakenIds = new Map(),
-): Promise<ReadonlyMap<number, ReadAgain>> {
+export async function readAgain(db: Db, seqs: readonly number[], endpoints: Endpoints, taken: TakenIds) {
   const found = new Map<number, ReadAgain>()
   const renamed: EventReadAgain[] = []
   for await (const { body, ...row } of loadBodies(db, seqs)) {

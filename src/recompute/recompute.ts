@@ -3,8 +3,8 @@ import { seqsInHistory } from '../entitlements/history.js'
 import { isNewerLink, linkOf, type PaymentLink } from '../entitlements/source-of.js'
 import { LatchkeyError } from '../errors.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
-import { accountsIn, addFacts, referencesIn } from '../provider/facts.js'
-import { type CustomerRecord, type PersonFacts, replacePerson } from '../store/customers.js'
+import { accountsIn, addFacts, type CustomerFacts, referencesIn } from '../provider/facts.js'
+import { replacePerson } from '../store/customers.js'
 import { glanceAtEvents, matchesFilter } from '../store/event-walk.js'
 import {
   type Concern,
@@ -57,7 +57,7 @@ const SAMPLE_SIZE = 10
 export async function recompute(
   { db, clock, pace = PACE }: { readonly db: Db; readonly clock: () => number; readonly pace?: typeof PACE },
   plan: RecomputePlan,
-  { onProgress = () => {}, isStopping = neverStopping }: WorkOptions = {},
+  { onProgress = () => {}, isStopping = () => turn(false) }: WorkOptions = {},
 ): Promise<RecomputeReport> {
   const run = await db.transaction().execute((trx) => beginRun(trx, plan, clock))
   const inTurn: InTurn = async (work) => {
@@ -90,8 +90,6 @@ export async function recompute(
     differences: { count: differences.size, named: [...differences.values()].slice(0, sampleSize) },
   }
 }
-
-const neverStopping = () => turn(false)
 
 /** A comparison rolls back everything it writes, such as access that has ended. */
 async function inTransaction<T>(db: Db, isKept: boolean, work: (trx: Tx) => Promise<T>): Promise<T> {
@@ -250,26 +248,20 @@ async function settleThese(
     const events = (await readable(trx, run, rows)).map(({ after }) => after)
     if (kind === 'payment') payments.push({ environment, id, link: newestLink(id, events) })
     else {
-      const person = personIn(id, events)
-      if (run.mode === 'apply') await replacePerson(trx, { environment, customerId: id }, person)
-      noteAhead(run, environment, id, { accounts: accountsIn(person.record?.facts ?? {}) })
+      const { record, references } = personIn(id, events)
+      if (run.mode === 'apply') await replacePerson(trx, { environment, customerId: id }, record, references)
+      noteAhead(run, environment, id, { accounts: accountsIn(record?.facts ?? {}) })
     }
   }
   if (payments.length > 0) await settleGroups(trx, run, { payments })
 }
 
-function personIn(customerId: string, events: readonly NormalizedEvent[]): PersonFacts {
-  let record: CustomerRecord | null = null
+function personIn(customerId: string, events: readonly NormalizedEvent[]) {
   const naming = events.filter((one) => one.customerId === customerId)
-  for (const event of naming) {
-    const { facts, deletedAt }: CustomerRecord = record ?? { customerId, facts: {}, deletedAt: null }
-    const isDeletion = event.type === 'customer.deleted'
-    record = {
-      customerId,
-      facts: addFacts(facts, event),
-      deletedAt: isDeletion ? Math.max(event.createdAt, deletedAt ?? event.createdAt) : deletedAt,
-    }
-  }
+  const deletions = naming.filter(({ type }) => type === 'customer.deleted')
+  const facts = naming.reduce<CustomerFacts>((known, event) => addFacts(known, event), {})
+  const deletedAt = deletions.length === 0 ? null : Math.max(...deletions.map(({ createdAt }) => createdAt))
+  const record = naming.length === 0 ? null : { customerId, facts, deletedAt }
   return { record, references: naming.flatMap(referencesIn) }
 }
 

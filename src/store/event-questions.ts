@@ -38,7 +38,7 @@ export async function readEventPage(
   const found: number[] = []
   let next: number | null = null
   let lookedAt = 0
-  for await (const step of walkEvents(db, filter, { order: 'newest first', beyond: before })) {
+  for await (const step of walkEvents(db, filter, 'newest first', before)) {
     found.push(...step.matching)
     lookedAt += step.lookedAt
     if (found.length > limit) next = found[limit - 1] ?? null
@@ -93,13 +93,7 @@ export interface EventBodyQuery extends EventQuery {
   readonly sha256: string | null
 }
 
-export interface EventBody {
-  /** Of `bytes`, in lower-case hex; if they are gone, of the original. */
-  readonly sha256: string
-  /** The original bytes, unless `removed` is set; null: they are gone. */
-  readonly bytes: Buffer | null
-  readonly removed: BodyRemoval | null
-}
+export type EventBody = Readonly<ReturnType<typeof toBody>>
 
 /** Null if there is no such event, or no such body under its id. */
 export async function readEventBody(db: Db, { environment, eventId, sha256 }: EventBodyQuery) {
@@ -119,8 +113,10 @@ export async function readEventBody(db: Db, { environment, eventId, sha256 }: Ev
 
 type BodyRow = RemovalColumns & Pick<BodyColumns, 'body_sha256' | 'body'>
 
-function toBody(row: BodyRow): EventBody {
+function toBody(row: BodyRow) {
+  /** If it is set, the bytes are not the original ones. */
   const removed = removalIn(row)
+  /** Of the bytes, in lower-case hex; if they are gone (null), of the original. */
   const sha256 = removed === null || row.body === null ? row.body_sha256 : sha256Of(row.body)
   return { sha256, bytes: row.body, removed }
 }

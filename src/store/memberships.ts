@@ -189,7 +189,6 @@ async function count(db: Db, where: ReturnType<typeof isOf>): Promise<number> {
   return rows[0]?.n ?? 0
 }
 
-/** The stored states that users see as this one. */
 export function statesShownAs(shown: ShownState): readonly StoredState[] {
   if (shown === 'unconfirmed') return OPEN_STATES
   return (Object.keys(SHOWN_AS) as StoredState[]).filter((state) => SHOWN_AS[state] === shown)

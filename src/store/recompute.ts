@@ -175,7 +175,6 @@ export async function loadHistories(db: Db, after: number | undefined, limit: nu
 /** A body has up to a mebibyte, and only this many are in memory at a time. */
 const BODIES_AT_ONCE = 16
 
-/** A stored event, without its bytes. */
 export type ReplayedEvent = Omit<Selectable<EventsTable>, 'body'>
 
 /** Stored events one by one with their bytes, in the order of arrival. */
