@@ -22,8 +22,6 @@ export interface FeaturedAnswer extends AccessAnswer {
 /** Access to one product. */
 export type ProductAccess = BriefAccess & Pick<Entitlement, 'productId'>
 
-const productIdOf = ({ productId }: ProductAccess): string => productId
-
 export type Catalog = ReturnType<typeof catalogOf>
 
 /** All products of the config, and the features that each one gives. */
@@ -46,7 +44,8 @@ export function catalogOf(
     const active = own.filter((one) => one.active)
     const isActive = active.length > 0
     const until = latestUntil(isActive ? active : own.filter((one) => one.until !== null))
-    return { id, active: isActive, until, productIds: isActive ? active.map(productIdOf) : productsOf(id) }
+    const productIds = isActive ? active.map(({ productId }) => productId) : productsOf(id)
+    return { id, active: isActive, until, productIds }
   }
 
   /** Each feature that any of these products gives, in order of id. */

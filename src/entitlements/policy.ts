@@ -8,13 +8,10 @@ import {
 } from '../provider/event-types.js'
 import { type SourceEvent, SUBSCRIPTION_TYPES } from './model.js'
 
-export type GrantType = PaymentEventType
-export type RevokeType = PaymentEventType | SubscriptionEventType
-
 /** What grants and revokes access, and the answers to questions that the documentation leaves open. */
 export interface Policy {
-  readonly grantOn: Readonly<Record<Rail, readonly GrantType[]>>
-  readonly revokeOn: Readonly<Record<Rail, readonly RevokeType[]>>
+  readonly grantOn: Readonly<Record<Rail, readonly PaymentEventType[]>>
+  readonly revokeOn: Readonly<Record<Rail, readonly (PaymentEventType | SubscriptionEventType)[]>>
   /** `revoke`: any `payment.failed` that is a take-back ends a subscription's access, not only that of its basis. */
   readonly failedRenewal: 'keep' | 'revoke'
   /** `period_end`: a canceled subscription keeps access until any later `expires_at` in the event. */
@@ -63,7 +60,6 @@ export interface Verdict {
 
 type Verdicts = ReadonlyMap<SourceEvent['type'], Verdict>
 
-/** A policy indexed by type. */
 interface PolicyTable extends Readonly<Record<Rail, Verdicts>> {
   readonly decisive: ReadonlySet<SourceEvent['type']>
 }

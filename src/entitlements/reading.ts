@@ -170,7 +170,6 @@ export function isCancellation(event: SourceEvent): boolean {
   return event.subject === 'subscription' && SUBSCRIPTION_TYPES[event.type].ends === 'canceled'
 }
 
-/** A paying event of a payment, at its place in the walk. */
 interface PayingEvent {
   readonly paymentId: string
   readonly at: number

@@ -118,10 +118,7 @@ function canceledAfter(before: End | null, event: KeptSubscription, policy: Poli
 }
 
 /** A cancellation takes effect at once, or at the end of the period in the event. */
-function cancellationAt(
-  { createdAt, expiresAt, cancelAtPeriodEnd }: KeptSubscription,
-  policy: Policy,
-): number {
+function cancellationAt({ createdAt, expiresAt, cancelAtPeriodEnd }: KeptSubscription, policy: Policy) {
   const waits = cancelAtPeriodEnd === true || policy.canceled === 'period_end'
   return waits && expiresAt !== null && expiresAt > createdAt ? expiresAt : createdAt
 }
@@ -183,11 +180,7 @@ function productAmong(namings: readonly Naming[], { takeBackOf }: BasisTracker):
 }
 
 /** The namings that may still count, oldest first: if a charge is taken back, an earlier one counts again. */
-function namingsAfter(
-  namings: readonly Naming[],
-  productId: string,
-  charge: string | null,
-): readonly Naming[] {
+function namingsAfter(namings: readonly Naming[], productId: string, charge: string | null) {
   // One without a charge always counts, so no earlier one ever will again.
   if (charge !== null) return [...namings, { productId, charge }]
   const [only] = namings

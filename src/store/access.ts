@@ -21,12 +21,7 @@ export interface AccessQuery extends PersonKey {
   readonly at: number | null
 }
 
-/** What one customer may use. */
-export async function readAccess(
-  db: Db,
-  clock: () => number,
-  { customerId, ...query }: AccessQuery,
-): Promise<AccessAnswer> {
+export async function readAccess(db: Db, clock: () => number, { customerId, ...query }: AccessQuery) {
   const [answer] = await readAccesses(db, clock, { ...query, customerIds: [customerId] })
   return answer as AccessAnswer
 }
@@ -96,7 +91,6 @@ export interface ProductCustomersQuery extends IdPage {
   readonly productId: string
 }
 
-/** A customer with access to the product asked about. */
 export interface ProductCustomer {
   readonly customerId: string
   readonly entitlement: Entitlement

@@ -1,13 +1,12 @@
 /* Everything stored about one customer: the explanation of their access, and what is known of the person. */
 
-import { type Selectable, sql } from 'kysely'
+import { sql } from 'kysely'
 import { afterErasures, foldActs } from '../entitlements/by-hand.js'
 import { instantFor, viewSource } from '../entitlements/entitlement.js'
 import {
   type Explanation,
   explain,
   type StoredAccount,
-  type StoredHold,
   type StoredSourceEvent,
 } from '../entitlements/explain.js'
 import { historyEvent } from '../entitlements/history.js'
@@ -20,6 +19,7 @@ import { compareText } from '../provider/order.js'
 import type { AccessQuery } from './access.js'
 import { bulkLookup } from './bulk.js'
 import { type CustomerRecord, loadCustomer, loadCustomers, loadReferences } from './customers.js'
+import type { EventGlance } from './event-walk.js'
 import { loadManualEvents } from './events.js'
 import type { Db, EventsTable, PersonKey } from './schema.js'
 import { loadPolicy } from './settings.js'
@@ -68,9 +68,8 @@ export async function loadAccount(
     if (event.customerId === null) return event.productId === productId
     return (event.productId ?? productId) === productId
   })
-  const { blocks, erasures } = foldActs(
-    (await loadManualEvents(db, environment, [customerId])).get(customerId),
-  )
+  const acts = await loadManualEvents(db, environment, [customerId])
+  const { blocks, erasures } = foldActs(acts.get(customerId))
   const isKnown =
     own.length > 0 ||
     holds.some(({ event }) => event.customerId === customerId) ||
@@ -78,10 +77,8 @@ export async function loadAccount(
   return { customerId, environment, isKnown, sources, blocks, erasures, holds }
 }
 
-type EventRow = Pick<
-  Selectable<EventsTable>,
-  'seq' | 'event_id' | 'normalized' | 'received_at' | 'disposition'
->
+type EventRow = Pick<EventGlance, 'seq' | 'received_at' | 'disposition'> &
+  Pick<EventsTable, 'event_id' | 'normalized'>
 
 const selectEvents = bulkLookup(
   ['seq'],
@@ -90,10 +87,8 @@ const selectEvents = bulkLookup(
 
 async function loadEvents(db: Db, source: StoredSource | undefined): Promise<readonly StoredSourceEvent[]> {
   const history = source === undefined ? [] : readHistory(source)
-  const rows = await selectEvents(
-    db,
-    history.map(({ seq }) => [seq]),
-  )
+  const keys = history.map(({ seq }) => [seq])
+  const rows = await selectEvents(db, keys)
   return rows.sort((a, b) => a.seq - b.seq).flatMap((row) => storedEvent(row) ?? [])
 }
 
@@ -101,11 +96,7 @@ async function loadEvents(db: Db, source: StoredSource | undefined): Promise<rea
 const HOLDS_SEEN = 1000
 
 /** Held events, newest first, that name the customer, or nobody. */
-async function loadHolds(
-  db: Db,
-  environment: Environment,
-  customerId: string,
-): Promise<readonly StoredHold[]> {
+async function loadHolds(db: Db, environment: Environment, customerId: string) {
   // Both values as literals: only then does SQLite use the index of waiting events.
   const { rows } = await sql<EventRow & Pick<EventsTable, 'source_kind' | 'source_id' | 'reason'>>`
     select seq, event_id, normalized, received_at, disposition, source_kind, source_id, reason from events
@@ -159,9 +150,8 @@ export async function readKnownCustomer(
 ): Promise<KnownCustomer | null> {
   const record = await loadCustomer(db, environment, customerId)
   const sources = (await loadSourcesOfCustomers(db, environment, [customerId])).get(customerId) ?? []
-  const { blocks, erasures } = foldActs(
-    (await loadManualEvents(db, environment, [customerId])).get(customerId),
-  )
+  const acts = await loadManualEvents(db, environment, [customerId])
+  const { blocks, erasures } = foldActs(acts.get(customerId))
   const isKnown = record !== undefined || [sources, blocks, erasures].some(({ length }) => length > 0)
   if (!isKnown) return null
   const now = clock()

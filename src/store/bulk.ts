@@ -6,13 +6,6 @@ import type { Database, Db } from './schema.js'
 /** Runs for all of these rows, and returns all results, unordered. */
 type BulkStatement<Answer> = (db: Db, rows: readonly Row[]) => Promise<Answer[]>
 
-/** An update of table rows from the values of each row, which `from` brings in: between `set …` and `where …`. */
-export function bulkUpdate<Answer = never>(
-  write: (values: EachRow['values'], from: RawBuilder<unknown>) => RawBuilder<Answer>,
-): BulkStatement<Answer> {
-  return statementAbout(({ values, from }) => write(values, from))
-}
-
 /** A statement for the rows as a list, such as `values (…)`; it has no other parameters. */
 export function bulkStatement<Answer = never>(
   write: (list: RawBuilder<unknown>) => RawBuilder<Answer>,
@@ -57,7 +50,10 @@ export function inEnvironment<Item, Answer>(statement: BulkStatement<Answer>, va
   }
 }
 
-function statementAbout<Answer>(write: (row: EachRow) => RawBuilder<Answer>): BulkStatement<Answer> {
+/** A statement written with the parts of one row; it has no other parameters. */
+export function statementAbout<Answer = never>(
+  write: (row: EachRow) => RawBuilder<Answer>,
+): BulkStatement<Answer> {
   return async (db, rows) =>
     rows.length === 0 ? [] : ((await engineOf(db).forEach(db, write, rows)) as Answer[])
 }
@@ -93,19 +89,17 @@ export function bulkInsert<Table extends keyof Database>(
 }
 
 /**
- * The same, but an existing row with the same key gets the new values of the columns `updating`; if omitted, of all.
- * Each key at most once. Every column that is set is written to all its indexes, even if its value stays the same.
+ * The same, but an existing row with the same key gets its new values. Each key at most
+ * once. Every column that is set is written to all its indexes, even if its value stays the same.
  */
 export function bulkUpsert<Table extends keyof Database>(
   table: Table,
   key: readonly (keyof Database[Table] & string)[],
-  { updating }: { readonly updating?: readonly (keyof Database[Table] & string)[] } = {},
 ) {
-  const isKey = (column: string): boolean => key.some((one) => one === column)
   return bulkInsert(table, (columns) => {
-    const set = (updating ?? columns.filter((column) => !isKey(column))).map(
-      (column) => sql`${sql.ref(column)} = excluded.${sql.ref(column)}`,
-    )
+    const set = columns
+      .filter((column) => !key.some((one) => one === column))
+      .map((column) => sql`${sql.ref(column)} = excluded.${sql.ref(column)}`)
     return sql`on conflict (${refs(key)}) do update set ${sql.join(set)}`
   })
 }

@@ -37,7 +37,6 @@ export const loadCustomers = lookupAs(
     ),
 )
 
-/** An event that names a customer. */
 export interface NamingEvent {
   readonly event: PersonalFields & Pick<NormalizedEvent, 'type'>
   /** Whether it belongs to a source of the customer it names: then `loadOwnEvents` finds it. */
@@ -90,7 +89,6 @@ export async function saveCustomerFacts(
   await saveReferences(trx, references)
 }
 
-/** Whether a fact has replaced another value. */
 function replacesAny(before: CustomerFacts, after: CustomerFacts): boolean {
   return (Object.keys(before) as FactName[]).some((name) => before[name]?.value !== after[name]?.value)
 }
@@ -201,19 +199,14 @@ export async function loadForms(db: Db, seqs: readonly number[]): Promise<readon
   return rows.flatMap(({ normalized }) => (normalized && eventInFormIfReadable(normalized)) || [])
 }
 
-/** The facts about a customer from all events together; `record` is null if no event names them. */
-export interface PersonFacts {
-  readonly record: CustomerRecord | null
-  readonly references: readonly Reference[]
-}
-
 const deleteCustomers = lookupIn('customer_id', sql`delete from customers where`)
 
-/** Stores exactly these facts about a customer. */
+/** Stores exactly these facts about a customer. @param record null: no event names them */
 export async function replacePerson(
   trx: Tx,
   { environment, customerId }: PersonKey,
-  { record, references }: PersonFacts,
+  record: CustomerRecord | null,
+  references: readonly Reference[],
 ): Promise<void> {
   const stored = await loadCustomers(trx, environment, [customerId])
   // Saved even if no event names them: saving marks the other customers of their accounts.

@@ -45,16 +45,11 @@ async function erasuresWhere(db: Db, which: RawBuilder<unknown>): Promise<readon
 }
 
 /** Null if the customer is not erased. */
-export async function loadErasure(
-  db: Db,
-  environment: Environment,
-  customerId: string,
-): Promise<ErasureRecord | null> {
+export async function loadErasure(db: Db, environment: Environment, customerId: string) {
   const [found] = await erasuresWhere(db, sql`environment = ${environment} and customer_id = ${customerId}`)
   return found ?? null
 }
 
-/** Erasures whose data is still to be removed. */
 export function loadUnfinishedErasures(db: Db): Promise<readonly ErasureRecord[]> {
   return erasuresWhere(db, sql`finished_at is null`)
 }
@@ -134,10 +129,7 @@ const SOURCES_PER_STEP = 10_000
  * The numbers of all events that may be about a customer: events that name them, events without a customer in one of
  * their sources, and events without customer or source that contain the id.
  */
-export async function loadSeqsOfPerson(
-  db: Db,
-  { environment, customerId }: PersonKey,
-): Promise<readonly number[]> {
+export async function loadSeqsOfPerson(db: Db, { environment, customerId }: PersonKey) {
   const engine = engineOf(db)
   const withoutSource = await sql<{ seq: number }>`
     select seq from events where source_kind is null and environment = ${environment}
@@ -182,12 +174,7 @@ export async function loadStoredBodies(db: Db, seqs: readonly number[]): Promise
   }))
 }
 
-export async function saveRedacted(
-  trx: Tx,
-  seq: number,
-  { body, removed, event }: Redacted,
-  now: number,
-): Promise<void> {
+export async function saveRedacted(trx: Tx, seq: number, { body, removed, event }: Redacted, now: number) {
   const withBody = removed === null ? sql`` : sql`, ${setBody(body, removed, now)}`
   const form = event && formOf(event)
   await sql`update events set normalized = ${form} ${withBody} where seq = ${seq}`.execute(trx)

@@ -8,7 +8,7 @@ import {
   type NormalizedEvent,
   type QuarantineReason,
 } from '../provider/event.js'
-import { bulkInsert, bulkUpdate, lookupAs } from './bulk.js'
+import { bulkInsert, lookupAs, statementAbout } from './bulk.js'
 import { newestSeq } from './event-walk.js'
 import {
   type BodyColumns,
@@ -136,12 +136,11 @@ export const loadStoredIds = lookupAs(
   (rows): ReadonlySet<string> => new Set(rows.map((row) => row.event_id)),
 )
 
-const updatePlaces = bulkUpdate(
-  ([kind, id, seq], from) =>
+const updatePlaces = statementAbout(
+  ({ values: [kind, id, seq], from }) =>
     sql`update events set source_kind = ${kind}, source_id = ${id} ${from} where seq = ${seq}`,
 )
 
-/** Moves events to other sources. */
 export async function placeEvents(
   trx: Tx,
   moved: readonly { readonly seq: number; readonly source: SourceKey }[],
@@ -150,8 +149,8 @@ export async function placeEvents(
   await updatePlaces(trx, rows)
 }
 
-const updateDispositions = bulkUpdate(
-  ([disposition, reason, environment, id], from) => sql`
+const updateDispositions = statementAbout(
+  ({ values: [disposition, reason, environment, id], from }) => sql`
     update events set disposition = ${disposition}, reason = ${reason} ${from}
     where environment = ${environment} and event_id = ${id}`,
 )
@@ -166,8 +165,8 @@ export async function setDispositions(
   await updateDispositions(trx, rows)
 }
 
-const countDeliveries = bulkUpdate(
-  ([count, newest, last, environment, id], from) => sql<
+const countDeliveries = statementAbout(
+  ({ values: [count, newest, last, environment, id], from }) => sql<
     Pick<BodyColumns, 'environment' | 'event_id' | 'body_sha256'>
   >`
     update events set deliveries = deliveries + ${count},
@@ -200,10 +199,8 @@ export async function recordDuplicates<Delivered extends DeliveredEvent>(
   )
   const conflicts = deliveries.filter((one) => storedBodies.get(keyOf(one)) !== one.bodySha256)
   const others = tally(conflicts, (other) => `${keyOf(other)} ${other.bodySha256}`)
-  await upsertConflicts(
-    trx,
-    others.map(({ first, count }) => ({ ...deliveryColumns(first, true), deliveries: count })),
-  )
+  const rows = others.map(({ first, count }) => ({ ...deliveryColumns(first, true), deliveries: count }))
+  await upsertConflicts(trx, rows)
   return conflicts
 }
 
@@ -238,11 +235,7 @@ export function manualEventIn(normalized: string, eventId: string): ManualEvent 
 }
 
 /** One change by hand; null if no event with this id is stored. */
-export async function loadManualEvent(
-  db: Db,
-  environment: Environment,
-  eventId: string,
-): Promise<ManualEvent | null> {
+export async function loadManualEvent(db: Db, environment: Environment, eventId: string) {
   const { rows } = await sql<{ normalized: string | null }>`
     select normalized from events where environment = ${environment} and event_id = ${eventId}`.execute(db)
   const normalized = rows[0]?.normalized ?? null

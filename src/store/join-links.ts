@@ -5,7 +5,6 @@ import type { Db, JoinLinksTable, PersonKey, Tx } from './schema.js'
 /** Identifies a link: its kind, and the hash of its text in hex, since only that is stored. */
 export type JoinLinkKey = Pick<JoinLinksTable, 'kind' | 'sha256'>
 
-/** A link for one customer. */
 export interface NewJoinLink extends JoinLinkKey, PersonKey {
   /** Epoch milliseconds. */
   readonly expiresAt: number
@@ -35,10 +34,7 @@ export async function keepJoinLink(
  * The customer of an unexpired link at its first use; null for any other. The same account may come again and gets the
  * same answer, since the work that follows may have been interrupted.
  */
-export async function takeJoinLink(
-  trx: Tx,
-  { kind, sha256, accountId, at }: JoinLinkUse,
-): Promise<PersonKey | null> {
+export async function takeJoinLink(trx: Tx, { kind, sha256, accountId, at }: JoinLinkUse) {
   const { rows } = await sql<PersonKey>`
     update join_links set used_by = ${accountId}
     where sha256 = ${sha256} and kind = ${kind} and expires_at > ${at} and coalesce(used_by, ${accountId}) = ${accountId}
@@ -53,7 +49,6 @@ export async function isJoinLinkUsed(db: Db, { kind, sha256 }: JoinLinkKey): Pro
   return rows.length > 0
 }
 
-/** Deletes every link of a customer. */
 export async function forgetJoinLinks(trx: Tx, environment: Environment, customerId: string): Promise<void> {
   await sql`delete from join_links
     where environment = ${environment} and customer_id = ${customerId}`.execute(trx)

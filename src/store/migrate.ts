@@ -10,7 +10,6 @@ import type { Db } from './schema.js'
 const MIGRATION_TABLE = 'schema_migrations'
 const MIGRATION_LOCK_TABLE = `${MIGRATION_TABLE}_lock`
 
-/** Whether a table is the migrator's own. */
 export function isMigrationTable(name: string): boolean {
   return name === MIGRATION_TABLE || name === MIGRATION_LOCK_TABLE
 }
@@ -21,10 +20,7 @@ export function isMigrationTable(name: string): boolean {
  *
  * @throws {LatchkeyError} `schema_too_new`
  */
-export async function migrate(
-  db: Db,
-  migrations: readonly NamedMigration[] = MIGRATIONS,
-): Promise<readonly string[]> {
+export async function migrate(db: Db, migrations: readonly NamedMigration[] = MIGRATIONS) {
   if ((await pendingMigrations(db, migrations)).length === 0) return []
   const { columnTypes } = engineOf(db)
   const steps = Object.fromEntries(migrations.map(({ name, create }) => [name, create(columnTypes)]))
@@ -44,10 +40,7 @@ export async function migrate(
  *
  * @throws {LatchkeyError} `schema_too_new` if a newer Latchkey has written it, whose tables may differ
  */
-export async function pendingMigrations(
-  db: Db,
-  migrations: readonly NamedMigration[] = MIGRATIONS,
-): Promise<readonly string[]> {
+export async function pendingMigrations(db: Db, migrations: readonly NamedMigration[] = MIGRATIONS) {
   const names = migrations.map(({ name }) => name)
   const done = (await executedMigrations(db)).map(({ name }) => name)
   const unknown = done.find((name) => !names.includes(name))

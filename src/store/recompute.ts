@@ -4,7 +4,7 @@ import { type Selectable, sql } from 'kysely'
 import type { SourceKey } from '../entitlements/model.js'
 import type { Policy } from '../entitlements/policy.js'
 import type { Environment } from '../provider/event.js'
-import { bulkLookup, bulkUpdate, lookupAs } from './bulk.js'
+import { bulkLookup, lookupAs, statementAbout } from './bulk.js'
 import type { Row } from './engine.js'
 import type { EventFilter, EventGlance } from './event-walk.js'
 import { type EventReading, formColumns, placeColumns } from './events.js'
@@ -33,10 +33,8 @@ export const NOTHING_READ = {
   altered: 0,
 }
 
-/** The results of a replay's reading. */
 export type ReplayCounts = Readonly<typeof NOTHING_READ>
 
-/** The scope of a job. */
 export interface JobScope {
   /** Which events; of a list of environments, all. */
   readonly scope: EventFilter | readonly Environment[]
@@ -177,7 +175,6 @@ export async function loadHistories(db: Db, after: number | undefined, limit: nu
 /** A body has up to a mebibyte, and only this many are in memory at a time. */
 const BODIES_AT_ONCE = 16
 
-/** A stored event, without its bytes. */
 export type ReplayedEvent = Omit<Selectable<EventsTable>, 'body'>
 
 /** Stored events one by one with their bytes, in the order of arrival. */
@@ -195,7 +192,6 @@ export function hasSameForm(row: ReplayedEvent, reading: EventReading): boolean 
   )
 }
 
-/** An event and its new columns. */
 export interface EventToSave {
   readonly row: Pick<GroupRow, 'seq' | 'event_id'>
   readonly reading: EventReading
@@ -208,7 +204,7 @@ export const savePlaces = updateOf(placeColumns)
 
 function updateOf(columnsOf: (reading: EventReading) => Readonly<Record<string, Row[number]>>) {
   let names: readonly string[] = []
-  const update = bulkUpdate((values, from) => {
+  const update = statementAbout(({ values, from }) => {
     const set = sql.join(names.map((name, i) => sql`${sql.ref(name)} = ${values[i]}`))
     return sql`update events set ${set} ${from} where seq = ${values[names.length]}`
   })
@@ -220,8 +216,8 @@ function updateOf(columnsOf: (reading: EventReading) => Readonly<Record<string, 
   }
 }
 
-const renameConflicts = bulkUpdate(
-  ([nextId, environment, id], from) => sql`
+const renameConflicts = statementAbout(
+  ({ values: [nextId, environment, id], from }) => sql`
     update event_conflicts set event_id = ${nextId} ${from} where environment = ${environment} and event_id = ${id}`,
 )
 

@@ -11,7 +11,14 @@ export interface Database {
   events: EventsTable
   /** Other bodies that came under the id of a stored event. */
   event_conflicts: BodyColumns & { deliveries: number }
-  payment_links: PaymentLinksTable
+  /** The subscription of each payment, by the newest event that names it. */
+  payment_links: {
+    environment: Environment
+    payment_id: string
+    subscription_id: string
+    linked_at: number
+    linked_by: string
+  }
   sources: SourcesTable
   entitlements: EntitlementsTable
   changes: ChangesTable
@@ -85,15 +92,6 @@ export interface EventsTable extends BodyColumns {
   source_id: string | null
 }
 
-/** The subscription of each payment, by the newest event that names it. */
-export interface PaymentLinksTable {
-  environment: Environment
-  payment_id: string
-  subscription_id: string
-  linked_at: number
-  linked_by: string
-}
-
 export interface SourcesTable {
   /** The order of creation; the number of the newest row is reused if that is deleted. */
   seq: Generated<number>
@@ -146,7 +144,6 @@ export interface CustomerReferencesTable {
   customer_id: string
 }
 
-/** All erased customers. */
 export interface ErasuresTable {
   environment: Environment
   customer_id: string

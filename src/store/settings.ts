@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import { isDeepStrictEqual } from 'node:util'
 import { sql } from 'kysely'
 import { DOCUMENTED_POLICY, type Policy } from '../entitlements/policy.js'
 import { bulkLookup, bulkUpsert } from './bulk.js'
@@ -25,10 +24,8 @@ const keyUsed = (sha256: string): string => `key_used ${sha256.slice(0, 16)}`
 
 /** @param uses when API keys were last used, in epoch milliseconds, by the hashes of the keys */
 export function saveKeyUses(trx: Tx, uses: ReadonlyMap<string, number>): Promise<void> {
-  return upsert(
-    trx,
-    [...uses].map(([sha256, at]) => ({ key: keyUsed(sha256), value: String(at) })),
-  )
+  const rows = [...uses].map(([sha256, at]) => ({ key: keyUsed(sha256), value: String(at) }))
+  return upsert(trx, rows)
 }
 
 /** Null for a key that was never used. */
@@ -72,10 +69,6 @@ export async function policyInForce(db: Db): Promise<Policy> {
 /** Must be written together with the sources that were folded under it. */
 export function savePolicy(trx: Tx, policy: Policy): Promise<void> {
   return setSetting(trx, SETTING, JSON.stringify(policy))
-}
-
-export function isSamePolicy(a: Policy, b: Policy): boolean {
-  return isDeepStrictEqual(a, b)
 }
 
 /** A short hash by which two processes see whether they mean the same policy. */

@@ -10,12 +10,12 @@ import { compareText } from '../provider/order.js'
 import {
   bulkInsert,
   bulkLookup,
-  bulkUpdate,
   bulkUpsert,
   inEnvironment,
   inOneGo,
   lookupAs,
   lookupIn,
+  statementAbout,
 } from './bulk.js'
 import type { Row } from './engine.js'
 import type { Db, SourcesTable, Tx } from './schema.js'
@@ -40,11 +40,7 @@ export const loadSourceRowsOf = lookupIn('customer_id', SELECT_ROWS)
  * By `sourceKey`; new sources are not in the map.
  * @throws {LatchkeyError} `store_unavailable` if a state can't be read
  */
-export async function loadSources(
-  db: Db,
-  environment: Environment,
-  keys: readonly SourceKey[],
-): Promise<ReadonlyMap<string, StoredSource>> {
+export async function loadSources(db: Db, environment: Environment, keys: readonly SourceKey[]) {
   const rows = await loadSourceRows(db, environment, keys)
   const sources = rows.map((row) => ({ seq: row.seq, state: stateOf(row), history: row.history }))
   return new Map(sources.map((source) => [sourceKey(source.state), source]))
@@ -65,12 +61,12 @@ export const loadSourcesOfCustomers = lookupAs(
 const insert = bulkInsert('sources')
 
 /** Setting the customer, even to the same value, would also write the index by customer: a page for each. */
-const updateOfSameCustomer = bulkUpdate(
-  ([state, history, newestAt, seq], from) => sql`
+const updateOfSameCustomer = statementAbout(
+  ({ values: [state, history, newestAt, seq], from }) => sql`
     update sources set state = ${state}, history = ${history}, newest_at = ${newestAt} ${from} where seq = ${seq}`,
 )
-const update = bulkUpdate(
-  ([customerId, state, history, newestAt, seq], from) => sql`
+const update = statementAbout(
+  ({ values: [customerId, state, history, newestAt, seq], from }) => sql`
     update sources set customer_id = ${customerId}, state = ${state}, history = ${history}, newest_at = ${newestAt}
     ${from} where seq = ${seq}`,
 )
@@ -81,11 +77,7 @@ interface SourceToSave extends DerivedSource {
 }
 
 /** Each source at most once. */
-export async function saveSources(
-  trx: Tx,
-  environment: Environment,
-  sources: readonly SourceToSave[],
-): Promise<void> {
+export async function saveSources(trx: Tx, environment: Environment, sources: readonly SourceToSave[]) {
   const created: Insertable<SourcesTable>[] = []
   const same: Row[] = []
   const handedOver: Row[] = []
@@ -201,15 +193,13 @@ const upsertLinks = bulkUpsert('payment_links', ['environment', 'payment_id'])
 
 /** Each payment at most once. */
 export function saveLinks(trx: Tx, environment: Environment, links: readonly PaymentLink[]): Promise<void> {
-  const rows = links.map(({ paymentId, subscriptionId, linkedAt, linkedBy }) => {
-    return {
-      environment,
-      payment_id: paymentId,
-      subscription_id: subscriptionId,
-      linked_at: linkedAt,
-      linked_by: linkedBy,
-    }
-  })
+  const rows = links.map((link) => ({
+    environment,
+    payment_id: link.paymentId,
+    subscription_id: link.subscriptionId,
+    linked_at: link.linkedAt,
+    linked_by: link.linkedBy,
+  }))
   return upsertLinks(trx, rows)
 }
 

@@ -95,10 +95,8 @@ async function takeFromReplaced(db: Db, replaced: string) {
             select 1 from main.events as new
             where new.environment = old.environment and new.event_id = old.event_id)
           group by environment`.execute(trx)
-        const eventsLeft: MadeReady['eventsLeft'] = Object.fromEntries(
-          left.map((one) => [one.environment, one.n]),
-        )
-        return { membershipsKept: kept[0]?.n ?? 0, eventsLeft }
+        const counts = left.map((one) => [one.environment, one.n])
+        return { membershipsKept: kept[0]?.n ?? 0, eventsLeft: Object.fromEntries(counts) }
       })
     } catch {
       return null
