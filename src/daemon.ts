@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import type { Duplex } from 'node:stream'
+import { isDeepStrictEqual } from 'node:util'
 import type { Logger } from 'pino'
 import { policyFrom } from './config/policy.js'
 import type { Config } from './config/schema.js'
@@ -37,13 +38,12 @@ import { createPerformAct } from './people/acts.js'
 import { createErase, eraseDeleted } from './people/erase.js'
 import { erasureListOf } from './people/erasure-list.js'
 import { createRecomputeJobs } from './recompute/jobs.js'
-import { endpointsOf } from './recompute/read-again.js'
 import { readKnownCustomer } from './store/account.js'
 import { loadErasure, loadUnfinishedErasures } from './store/erasures.js'
 import { loadManualEvent } from './store/events.js'
 import { MESSAGES_KEPT_MS } from './store/messages.js'
 import { loadJob } from './store/recompute.js'
-import { isSamePolicy, policyFingerprint, policyInForce } from './store/settings.js'
+import { policyFingerprint, policyInForce } from './store/settings.js'
 import { ensurePrivateFile } from './store/sqlite/file.js'
 import { openStore } from './store/sqlite/store.js'
 import { callsThatFollow } from './sync/calls-ahead.js'
@@ -146,7 +146,7 @@ export async function startDaemon(
   started.add('store', store.close)
   if (tracing !== undefined) started.add('tracing', tracing.stop)
   try {
-    const policyDiffers = async () => !isSamePolicy(await policyInForce(store.reader), current.policy)
+    const policyDiffers = async () => !isDeepStrictEqual(await policyInForce(store.reader), current.policy)
     const warnIfPolicyDiffers = async () => {
       const differs = await policyDiffers()
       if (differs) log.warn(POLICY_DIFFERS)
@@ -188,7 +188,8 @@ export async function startDaemon(
       db: store.reader,
       writeSync: writer.writeSync,
       isRecomputing: async () => (await shared?.isRecomputing()) ?? false,
-      endpoints: () => endpointsOf(current.endpoints),
+      endpoints: () =>
+        Object.fromEntries(current.endpoints.map(({ name, environment }) => [name, environment])),
       callsThatFollow: (customers) => callsThatFollow(store.reader, current.products, customers),
       clock,
       log,

@@ -157,9 +157,9 @@ async function bringUpToDate({ file, postgres }: Config['database']) {
     return withCurrentSchema(postgres, (_, steps) => ({ steps, backup: null }))
   }
   const { assertDatabase } = await import('../operations/assert-database.js')
-  const { bringFileUpToDate } = await import('../store/sqlite/store.js')
+  const { bringUpToDate, withStopped } = await import('../store/sqlite/store.js')
   assertDatabase(file, 'write')
-  return bringFileUpToDate(file)
+  return withStopped(file, bringUpToDate)
 }
 
 /** @throws {LatchkeyError} `usage` if the database is not a file, but PostgreSQL, which has tools of its own */

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
+import type { PolicyText } from '../config/policy.js'
 import type { Policy } from '../entitlements/policy.js'
 import { LatchkeyError } from '../errors.js'
 import type { JobJson, PolicyJson, SummaryJson } from '../handlers/rebuilds.js'
@@ -176,7 +177,7 @@ const policyDiffCommand = apiCommand('policy diff', {
 })
 
 /** The policy in the form of the config file. */
-function asConfigured({ lapseAfter, ...policy }: Policy): object {
+function asConfigured({ lapseAfter, ...policy }: Policy): PolicyText {
   return { ...policy, lapseAfter: lapseAfter === null ? null : `${lapseAfter / 1000}s` }
 }
 
@@ -246,9 +247,9 @@ const policyShowCommand = apiCommand('policy show', {
 /** `grantOn.card`, `failedRenewal`, and so on, as the config names them. */
 function rowsOf({ lapseAfter, ...policy }: Policy): string[][] {
   const rails = Object.entries(policy).flatMap(([name, value]) =>
-    typeof value === 'string'
-      ? [[name, value]]
-      : Object.entries(value).map(([rail, types]) => [`${name}.${rail}`, types.join(', ') || 'nothing']),
+    typeof value === 'object'
+      ? Object.entries(value).map(([rail, types]) => [`${name}.${rail}`, types.join(', ') || 'nothing'])
+      : [[name, String(value)]],
   )
   return [...rails, ['lapseAfter', lapseAfter === null ? 'never' : `${lapseAfter / 1000}s`]]
 }

@@ -1,9 +1,10 @@
 import { z } from 'zod'
 import { DOCUMENTED_POLICY, type Policy, TERMINAL_TYPES } from '../entitlements/policy.js'
 import { LatchkeyError } from '../errors.js'
+import { policy } from '../handlers/answers.js'
 import { describeIssue, type Problem, problemsIn } from '../handlers/problem.js'
 import { PAYMENT_EVENT_TYPES, SUBSCRIPTION_EVENT_TYPES } from '../provider/event-types.js'
-import { durationSchema, withFallback } from './fields.js'
+import { type DeepReadonly, durationSchema, withFallback } from './fields.js'
 import { toIssue, type Usable } from './problems.js'
 
 const RAILS = ['card', 'crypto', 'unknown'] as const
@@ -43,21 +44,22 @@ function rowsSchema<Type extends z.ZodType, Documented>(
 }
 
 const documented = DOCUMENTED_POLICY
+const switches = policy.shape
 
 /** Omitted rows and switches get the documented default. */
 export const policySchema = z.strictObject({
   grantOn: rowsSchema(grantTypeSchema, documented.grantOn),
   revokeOn: rowsSchema(revokeTypeSchema, documented.revokeOn),
-  failedRenewal: withFallback(z.enum(['keep', 'revoke']), documented.failedRenewal).describe(
+  failedRenewal: withFallback(switches.failedRenewal, documented.failedRenewal).describe(
     'Whether a failed renewal ends access at once, or only the events that follow it do.',
   ),
-  canceled: withFallback(z.enum(['effective', 'period_end']), documented.canceled).describe(
+  canceled: withFallback(switches.canceled, documented.canceled).describe(
     'Whether a cancellation ends access when it takes effect, or with the paid period.',
   ),
-  completed: withFallback(z.enum(['period_end', 'keep']), documented.completed).describe(
+  completed: withFallback(switches.completed, documented.completed).describe(
     'Whether a fixed term ends with its last period, or never.',
   ),
-  paidCycle: withFallback(z.enum(['grants', 'informs']), documented.paidCycle).describe(
+  paidCycle: withFallback(switches.paidCycle, documented.paidCycle).describe(
     'Whether a paid cycle grants access even if its payment was never reported.',
   ),
   lapseAfter: withFallback(
@@ -65,6 +67,9 @@ export const policySchema = z.strictObject({
     documented.lapseAfter,
   ).describe('How long after the newest known period end access ends by itself; null: never.'),
 })
+
+/** A policy as in the config file. */
+export type PolicyText = DeepReadonly<z.input<typeof policySchema>>
 
 /**
  * Parses a policy written as in the config file.

@@ -1,4 +1,5 @@
 import { realpathSync } from 'node:fs'
+import { isDeepStrictEqual } from 'node:util'
 import type { Config } from '../config/schema.js'
 import { erasureListOf, readErasureList } from '../people/erasure-list.js'
 import { loadErasedIds, loadUnfinishedErasures } from '../store/erasures.js'
@@ -10,7 +11,7 @@ import {
 } from '../store/expire-bodies.js'
 import { loadJob } from '../store/recompute.js'
 import type { Db } from '../store/schema.js'
-import { isSamePolicy, loadPolicy } from '../store/settings.js'
+import { loadPolicy } from '../store/settings.js'
 import { counted, durationText, type Finding, ok, warn } from './finding.js'
 
 /** Checks that the configured policy is in force, and that no rebuild is unfinished. */
@@ -22,7 +23,7 @@ export async function checkPolicy(
   const inForce = await loadPolicy(db)
   const diff = 'see whose access would change: `latchkey policy diff`'
   const own =
-    inForce === null || isSamePolicy(inForce, policy)
+    inForce === null || isDeepStrictEqual(inForce, policy)
       ? ok('policy', 'the configured one is in force')
       : warn('policy', 'the configured one is not in force', diff)
   const job = await loadJob(db)

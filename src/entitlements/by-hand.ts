@@ -25,10 +25,7 @@ export function manualSource({ customerId, productId }: GrantAct): SourceKey {
  * Folds grants and revocations by hand: access from a grant until it is revoked, or reaches its own end.
  * A later grant replaces the end of the previous one. The policy does not apply.
  */
-export function foldGrants(
-  acts: readonly GrantAct[],
-  observe?: Observe,
-): Required<Pick<SourceState, 'intervals' | 'grantsByHand'>> {
+export function foldGrants(acts: readonly GrantAct[], observe?: Observe) {
   const tracker = createIntervalTracker()
   const grantsByHand: GrantByHand[] = []
   for (const event of [...acts].sort(compareByTime)) {
@@ -72,11 +69,7 @@ function foldBlocks(events: readonly ManualEvent[]): readonly Block[] {
  * The blocks on one product that had begun by an instant, in force or lifted by then.
  * Now is never before the newest change by hand.
  */
-export function blocksOn(
-  productId: string | null,
-  blocks: readonly Block[],
-  instant: Instant,
-): readonly Block[] {
+export function blocksOn(productId: string | null, blocks: readonly Block[], instant: Instant) {
   const newestAt = Math.max(...blocks.map(({ from, until }) => until ?? from))
   const at = 'at' in instant ? instant.at : Math.max(instant.now, newestAt)
   return blocks

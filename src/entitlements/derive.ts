@@ -21,15 +21,7 @@ export interface DerivedSource {
 }
 
 /** The state derived from the events of some sources of one environment. */
-export interface Derived {
-  /** By payment: the newest event that names its subscription. */
-  readonly links: ReadonlyMap<string, PaymentLink>
-  /** By event number. */
-  readonly places: ReadonlyMap<number, SourceKey | null>
-  readonly outcomes: ReadonlyMap<number, Outcome>
-  /** By `sourceKey`. */
-  readonly sources: ReadonlyMap<string, DerivedSource>
-}
+export type Derived = Readonly<ReturnType<typeof derive>>
 
 /**
  * Derives everything from the events alone: which subscription each payment belongs to, which source each event
@@ -37,14 +29,12 @@ export interface Derived {
  * @param events all events of these sources, each once, in the order of arrival
  * @param known the links of these payments from other events
  */
-export function derive(
-  events: readonly ArrivedEvent[],
-  policy: Policy,
-  known: Iterable<PaymentLink> = [],
-): Derived {
+export function derive(events: readonly ArrivedEvent[], policy: Policy, known: Iterable<PaymentLink> = []) {
   const others = new Map([...known].map((link) => [link.paymentId, link]))
+  /** By payment: the newest event that names its subscription. */
   const links = new Map([...others, ...newerLinks(events, others)])
   const subscriptionOf = (paymentId: string) => links.get(paymentId)?.subscriptionId
+  /** By event number, as the outcomes. */
   const places = new Map<number, SourceKey | null>()
   const groups = new Map<string, { readonly key: SourceKey; readonly events: HistoryEvent[] }>()
   for (const { seq, event } of events) {
@@ -57,6 +47,7 @@ export function derive(
     group.events.push(read)
     groups.set(name, group)
   }
+  /** By `sourceKey`. */
   const sources = new Map<string, DerivedSource>()
   const holds = new Map<string, HoldReason>()
   for (const [name, { key, events: own }] of groups) {
@@ -72,10 +63,7 @@ export function derive(
 }
 
 /** The newest link of each payment in these events, if it is newer than the known one. */
-export function newerLinks(
-  events: readonly ArrivedEvent[],
-  known: ReadonlyMap<string, PaymentLink>,
-): ReadonlyMap<string, PaymentLink> {
+export function newerLinks(events: readonly ArrivedEvent[], known: ReadonlyMap<string, PaymentLink>) {
   const news = new Map<string, PaymentLink>()
   for (const { event } of events) {
     const link = linkOf(event)

@@ -3,19 +3,20 @@
 import { compareText } from '../provider/order.js'
 import { blocksOn, isInForce } from './by-hand.js'
 import { lastsUntil } from './intervals.js'
-import type {
-  AccessAnswer,
-  AccessInterval,
-  AccessSnapshot,
-  Block,
-  Entitlement,
-  EntitlementStatus,
-  Instant,
-  KeptSubscription,
-  ProductAnswer,
-  Shown,
-  SourceState,
-  SourceView,
+import {
+  type AccessAnswer,
+  type AccessInterval,
+  type AccessSnapshot,
+  type Block,
+  type Entitlement,
+  type EntitlementStatus,
+  type Instant,
+  type KeptSubscription,
+  type ProductAnswer,
+  type Shown,
+  type SourceState,
+  type SourceView,
+  SUBSCRIPTION_TYPES,
 } from './model.js'
 
 export const NOTHING_SHOWN: Shown = {
@@ -28,7 +29,7 @@ export const NOTHING_SHOWN: Shown = {
 /** What a subscription shows after another one of its events. */
 export function shownAfter(before: Shown, event: KeptSubscription): Shown {
   const { type, createdAt, cancelAtPeriodEnd, expiresAt, status } = event
-  const isRenewal = type === 'subscription.renewed'
+  const isRenewal = SUBSCRIPTION_TYPES[type].pays === 'again'
   return {
     pastDueSince: type === 'subscription.past_due' ? createdAt : isRenewal ? null : before.pastDueSince,
     // A renewal cancels any earlier announcement of a cancellation, unless it repeats it.
@@ -44,11 +45,9 @@ export function snapshotOf({ active, status, since, until }: AccessSnapshot): Ac
   return { active, status, since, until }
 }
 
-const SNAPSHOT_FIELDS = Object.keys(NEVER_GRANTED) as (keyof AccessSnapshot)[]
-
 /** Whether the change log has this change: one of `since` alone is not logged. */
 export function isChange(a: AccessSnapshot, b: AccessSnapshot): boolean {
-  return SNAPSHOT_FIELDS.some((name) => name !== 'since' && a[name] !== b[name])
+  return a.active !== b.active || a.status !== b.status || a.until !== b.until
 }
 
 /** The types of a change of access, as outbound webhooks name them. */
@@ -64,11 +63,7 @@ export function typeOfChange(before: AccessSnapshot, after: AccessSnapshot): Cha
  * What one customer may use, by product in order of id: the union of the customer's sources, without
  * blocked products.
  */
-export function entitlementsOf(
-  sources: readonly SourceState[],
-  blocks: readonly Block[],
-  instant: Instant,
-): Entitlement[] {
+export function entitlementsOf(sources: readonly SourceState[], blocks: readonly Block[], instant: Instant) {
   const granted = sources.flatMap(({ intervals }) => intervals.map(({ productId }) => productId))
   const blocked = blocks.map(({ productId }) => productId).filter((productId) => productId !== null)
   const products = new Set([...granted, ...blocked])
@@ -104,17 +99,10 @@ export function entitlementOf(
   }
 }
 
-/** The answer for one product, listed or not. */
-export function entitlementFor(
-  productId: string,
-  { entitlements, blocked }: Pick<AccessAnswer, 'entitlements' | 'blocked'>,
-): Entitlement {
-  return entitlements.find((one) => one.productId === productId) ?? neverGranted(productId, blocked)
-}
-
-/** The answer for one product alone. */
+/** The answer for one product alone, listed or not. */
 export function answerFor(productId: string, answer: AccessAnswer): ProductAnswer {
-  const entitlement = entitlementFor(productId, answer)
+  const listed = answer.entitlements.find((one) => one.productId === productId)
+  const entitlement = listed ?? neverGranted(productId, answer.blocked)
   return { ...partOf(answer, [entitlement]), ...entitlement }
 }
 

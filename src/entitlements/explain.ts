@@ -27,7 +27,6 @@ export interface StoredSourceEvent extends ByHand {
   readonly disposition: Outcome['disposition']
 }
 
-/** A held event, and what it waits for. */
 export interface StoredHold extends StoredSourceEvent {
   /** Null: it names neither a subscription nor a payment. */
   readonly source: SourceKey | null
@@ -49,17 +48,9 @@ export interface StoredAccount {
 }
 
 /** Why one customer may or may not use one product: every event that counted, and every one that did not. */
-export interface Explanation extends Explained {
-  readonly summary: string
-}
+export type Explanation = ReturnType<typeof explain>
 
-/** Explains why the customer may use the product, or may not. */
-export function explain(
-  account: StoredAccount,
-  productId: string,
-  instant: Instant,
-  policy: Policy,
-): Explanation {
+export function explain(account: StoredAccount, productId: string, instant: Instant, policy: Policy) {
   const explained = explainParts(account, productId, instant, policy)
   return { ...explained, summary: summaryOf(explained, account.isKnown) }
 }

@@ -2,15 +2,14 @@
 
 import { compareText } from '../provider/order.js'
 import { latestUntil, partOf } from './entitlement.js'
-import type { AccessAnswer, Entitlement } from './model.js'
+import type { AccessAnswer, AccessSnapshot, Entitlement } from './model.js'
 
-/** Whether a customer has a feature. */
-export interface FeatureAccess {
+/** The answer to a yes-or-no question about a product or a feature. */
+export type BriefAccess = Pick<AccessSnapshot, 'active' | 'until'>
+
+/** Whether a customer has a feature: whether any product that gives it is active. */
+export interface FeatureAccess extends BriefAccess {
   readonly id: string
-  /** Any product that gives it is active. */
-  readonly active: boolean
-  /** While active, the end of the longest-lasting product; later, of the one that ended last; null: none is known. */
-  readonly until: number | null
   /** The active products that give it; if there are none, all that would. In order of id. */
   readonly productIds: readonly string[]
 }
@@ -21,9 +20,7 @@ export interface FeaturedAnswer extends AccessAnswer {
 }
 
 /** Access to one product. */
-export type ProductAccess = Pick<Entitlement, 'productId' | 'active' | 'until'>
-
-const productIdOf = ({ productId }: ProductAccess): string => productId
+export type ProductAccess = BriefAccess & Pick<Entitlement, 'productId'>
 
 export type Catalog = ReturnType<typeof catalogOf>
 
@@ -41,12 +38,14 @@ export function catalogOf(
   const featuresOf = (productId: string): readonly string[] => byProduct.get(productId) ?? []
   const productsOf = (feature: string): readonly string[] => byFeature.get(feature) ?? []
 
+  /** Lasts as long as the longest-lasting active product; if none is active, it ended with the last one. */
   function accessTo(id: string, entitlements: readonly ProductAccess[]): FeatureAccess {
     const own = entitlements.filter(({ productId }) => featuresOf(productId).includes(id))
     const active = own.filter((one) => one.active)
     const isActive = active.length > 0
     const until = latestUntil(isActive ? active : own.filter((one) => one.until !== null))
-    return { id, active: isActive, until, productIds: isActive ? active.map(productIdOf) : productsOf(id) }
+    const productIds = isActive ? active.map(({ productId }) => productId) : productsOf(id)
+    return { id, active: isActive, until, productIds }
   }
 
   /** Each feature that any of these products gives, in order of id. */

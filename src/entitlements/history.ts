@@ -1,7 +1,7 @@
 /* The history in a source's row: the fields of its events that the rules read, as text. */
 
 import type { NormalizedEvent, RailProof } from '../provider/event.js'
-import { type FoldableEvent, isGrantAct, KEPT, type KeptSubscription, TYPES } from './model.js'
+import { type FoldableEvent, isGrantAct, KEPT, type KeptSubscription, TYPES, TYPES_OF } from './model.js'
 
 /** The fields of a stored event that the rules read, and its number in the order of arrival. */
 export type HistoryEvent = FoldableEvent & { readonly seq: number }
@@ -64,10 +64,11 @@ const COLUMNS = {
 }
 
 const TYPE_OF_CODE = new Map(
-  Object.entries(TYPES).map(([type, { code, subject }]) => [
-    code,
-    { type, subject, columns: COLUMNS[subject] },
-  ]),
+  (['payment', 'subscription', 'manual'] as const).flatMap((subject) =>
+    Object.entries(TYPES_OF[subject]).map(
+      ([type, { code }]) => [code, { type, subject, columns: COLUMNS[subject] }] as const,
+    ),
+  ),
 )
 
 /** @param events in the order of arrival */

@@ -38,7 +38,6 @@ export function isGrantAct(event: ManualEvent): event is ManualEvent & GrantAct 
 }
 
 interface TypeFacts {
-  readonly subject: FoldableEvent['subject']
   /** The code of the type in a source's history. */
   readonly code: string
   /** Why access ended, if an event of the type ended it. */
@@ -47,30 +46,44 @@ interface TypeFacts {
   readonly name: string
 }
 
-/** Every type of event that forms sources. */
-export const TYPES: Readonly<Record<FoldableEvent['type'], TypeFacts>> = {
-  'payment.authorized': { subject: 'payment', code: 'pa', ends: 'failed', name: 'Authorization' },
-  'payment.succeeded': { subject: 'payment', code: 'ps', ends: 'failed', name: 'Success' },
-  'payment.completed': { subject: 'payment', code: 'pc', ends: 'failed', name: 'Completion' },
-  'payment.failed': { subject: 'payment', code: 'pf', ends: 'failed', name: 'Failure' },
-  'payment.canceled': { subject: 'payment', code: 'px', ends: 'voided', name: 'Voiding' },
-  'payment.refunded': { subject: 'payment', code: 'pr', ends: 'refunded', name: 'Refund' },
-  'payment.partially_refunded': { subject: 'payment', code: 'pp', ends: 'refunded', name: 'Partial refund' },
-  'payment.chargeback': { subject: 'payment', code: 'pb', ends: 'charged_back', name: 'Chargeback' },
-  'payment.settled': { subject: 'payment', code: 'pt', ends: 'failed', name: 'Settlement' },
-  'checkout.initiated': { subject: 'payment', code: 'ci', ends: 'failed', name: 'Begun checkout' },
-  'checkout.succeeded': { subject: 'payment', code: 'cs', ends: 'failed', name: 'Completed checkout' },
-  'checkout.failed': { subject: 'payment', code: 'cf', ends: 'failed', name: 'Failed checkout' },
-  'checkout.canceled': { subject: 'payment', code: 'cx', ends: 'voided', name: 'Canceled checkout' },
-  'subscription.created': { subject: 'subscription', code: 'sc', ends: 'expired', name: 'Start' },
-  'subscription.renewed': { subject: 'subscription', code: 'sr', ends: 'expired', name: 'Renewal' },
-  'subscription.updated': { subject: 'subscription', code: 'su', ends: 'expired', name: 'Update' },
-  'subscription.past_due': { subject: 'subscription', code: 'sp', ends: 'expired', name: 'Overdue notice' },
-  'subscription.canceled': { subject: 'subscription', code: 'sx', ends: 'canceled', name: 'Cancellation' },
-  'subscription.expired': { subject: 'subscription', code: 'se', ends: 'expired', name: 'Expiry' },
-  'manual.granted': { subject: 'manual', code: 'mg', ends: 'revoked', name: 'Grant by hand' },
-  'manual.revoked': { subject: 'manual', code: 'mr', ends: 'revoked', name: 'End of the grant by hand' },
+interface SubscriptionTypeFacts extends TypeFacts {
+  /** Which cycle an event of the type says was paid: the subscription's first, or a further one. */
+  readonly pays: 'first' | 'again' | null
+  /** Whether it shows the subscription's plan and the end of its term. */
+  readonly plan: boolean
 }
+
+const PAYMENT_TYPES: Readonly<Record<PaymentEvent['type'], TypeFacts>> = {
+  'payment.authorized': { code: 'pa', ends: 'failed', name: 'Authorization' },
+  'payment.succeeded': { code: 'ps', ends: 'failed', name: 'Success' },
+  'payment.completed': { code: 'pc', ends: 'failed', name: 'Completion' },
+  'payment.failed': { code: 'pf', ends: 'failed', name: 'Failure' },
+  'payment.canceled': { code: 'px', ends: 'voided', name: 'Voiding' },
+  'payment.refunded': { code: 'pr', ends: 'refunded', name: 'Refund' },
+  'payment.partially_refunded': { code: 'pp', ends: 'refunded', name: 'Partial refund' },
+  'payment.chargeback': { code: 'pb', ends: 'charged_back', name: 'Chargeback' },
+  'payment.settled': { code: 'pt', ends: 'failed', name: 'Settlement' },
+  'checkout.initiated': { code: 'ci', ends: 'failed', name: 'Begun checkout' },
+  'checkout.succeeded': { code: 'cs', ends: 'failed', name: 'Completed checkout' },
+  'checkout.failed': { code: 'cf', ends: 'failed', name: 'Failed checkout' },
+  'checkout.canceled': { code: 'cx', ends: 'voided', name: 'Canceled checkout' },
+}
+export const SUBSCRIPTION_TYPES: Readonly<Record<SubscriptionEvent['type'], SubscriptionTypeFacts>> = {
+  'subscription.created': { code: 'sc', ends: 'expired', name: 'Start', pays: 'first', plan: true },
+  'subscription.renewed': { code: 'sr', ends: 'expired', name: 'Renewal', pays: 'again', plan: true },
+  'subscription.updated': { code: 'su', ends: 'expired', name: 'Update', pays: null, plan: true },
+  'subscription.past_due': { code: 'sp', ends: 'expired', name: 'Overdue notice', pays: null, plan: false },
+  'subscription.canceled': { code: 'sx', ends: 'canceled', name: 'Cancellation', pays: null, plan: false },
+  'subscription.expired': { code: 'se', ends: 'expired', name: 'Expiry', pays: null, plan: false },
+}
+const GRANT_TYPES: Readonly<Record<GrantAct['type'], TypeFacts>> = {
+  'manual.granted': { code: 'mg', ends: 'revoked', name: 'Grant by hand' },
+  'manual.revoked': { code: 'mr', ends: 'revoked', name: 'End of the grant by hand' },
+}
+
+/** Every type of event that forms sources, by subject and together. */
+export const TYPES_OF = { payment: PAYMENT_TYPES, subscription: SUBSCRIPTION_TYPES, manual: GRANT_TYPES }
+export const TYPES = { ...PAYMENT_TYPES, ...SUBSCRIPTION_TYPES, ...GRANT_TYPES }
 
 export type SourceKind = 'subscription' | 'payment' | 'manual'
 

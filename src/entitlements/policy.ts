@@ -1,16 +1,17 @@
 /* The merchant's policy: what grants and revokes on which rail, and switches; and how it applies to an event. */
 
 import type { Rail } from '../provider/event.js'
-import type { PaymentEventType, SubscriptionEventType } from '../provider/event-types.js'
-import type { SourceEvent } from './model.js'
-
-export type GrantType = PaymentEventType
-export type RevokeType = PaymentEventType | SubscriptionEventType
+import {
+  type PaymentEventType,
+  SUBSCRIPTION_EVENT_TYPES,
+  type SubscriptionEventType,
+} from '../provider/event-types.js'
+import { type SourceEvent, SUBSCRIPTION_TYPES } from './model.js'
 
 /** What grants and revokes access, and the answers to questions that the documentation leaves open. */
 export interface Policy {
-  readonly grantOn: Readonly<Record<Rail, readonly GrantType[]>>
-  readonly revokeOn: Readonly<Record<Rail, readonly RevokeType[]>>
+  readonly grantOn: Readonly<Record<Rail, readonly PaymentEventType[]>>
+  readonly revokeOn: Readonly<Record<Rail, readonly (PaymentEventType | SubscriptionEventType)[]>>
   /** `revoke`: any `payment.failed` that is a take-back ends a subscription's access, not only that of its basis. */
   readonly failedRenewal: 'keep' | 'revoke'
   /** `period_end`: a canceled subscription keeps access until any later `expires_at` in the event. */
@@ -59,14 +60,16 @@ export interface Verdict {
 
 type Verdicts = ReadonlyMap<SourceEvent['type'], Verdict>
 
-/** A policy indexed by type. */
 interface PolicyTable extends Readonly<Record<Rail, Verdicts>> {
   readonly decisive: ReadonlySet<SourceEvent['type']>
 }
 
 const NO_VERDICT: Verdict = { effect: 'none', row: null }
 const TERMINAL_VERDICT: Verdict = { effect: 'take_back', row: null }
-const PAID_OR_ENDED = ['subscription.created', 'subscription.renewed', 'subscription.canceled'] as const
+const PAID_OR_ENDED = SUBSCRIPTION_EVENT_TYPES.filter((type) => {
+  const { pays, ends } = SUBSCRIPTION_TYPES[type]
+  return pays !== null || ends === 'canceled'
+})
 
 /** Cached, since every fold asks for the table of the one policy in force. */
 const tables = new WeakMap<Policy, PolicyTable>()

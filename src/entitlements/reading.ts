@@ -4,7 +4,7 @@
 
 import type { Rail } from '../provider/event.js'
 import { compareByTime, compareText, newestValue } from '../provider/order.js'
-import type { KeptPayment, KeptSubscription, SourceEvent } from './model.js'
+import { type KeptPayment, type KeptSubscription, type SourceEvent, SUBSCRIPTION_TYPES } from './model.js'
 import { type Policy, tableOf, type Verdict, verdictOn } from './policy.js'
 
 /** An event in the walk: its place in the order, and how the policy's table treats it. */
@@ -154,19 +154,22 @@ function compareInWalk(a: RankedReading, b: RankedReading): number {
 }
 
 /** At one instant: information first, then grants, then ends, so that a take-back has the last word. */
-function rankOf({ type }: SourceEvent, effect: Verdict['effect']): number {
+function rankOf(event: SourceEvent, effect: Verdict['effect']): number {
   if (effect === 'take_back') return 4
-  if (effect === 'grant' || type === 'payment.succeeded') return 1
-  if (type === 'subscription.created' || type === 'subscription.renewed') return 2
-  return type === 'subscription.canceled' ? 3 : 0
+  if (effect === 'grant' || event.type === 'payment.succeeded') return 1
+  if (isCycleEvent(event)) return 2
+  return isCancellation(event) ? 3 : 0
 }
 
 /** The events that say that a cycle was paid. */
 export function isCycleEvent(event: SourceEvent): event is KeptSubscription {
-  return event.type === 'subscription.created' || event.type === 'subscription.renewed'
+  return event.subject === 'subscription' && SUBSCRIPTION_TYPES[event.type].pays !== null
 }
 
-/** A paying event of a payment, at its place in the walk. */
+export function isCancellation(event: SourceEvent): boolean {
+  return event.subject === 'subscription' && SUBSCRIPTION_TYPES[event.type].ends === 'canceled'
+}
+
 interface PayingEvent {
   readonly paymentId: string
   readonly at: number
@@ -231,7 +234,7 @@ export function namingRankOf({ event, effect }: Reading): number {
 
 /** The events that show a subscription's plan and the end of its term. */
 export function showsPlan({ type }: KeptSubscription): boolean {
-  return type === 'subscription.created' || type === 'subscription.renewed' || type === 'subscription.updated'
+  return SUBSCRIPTION_TYPES[type].plan
 }
 
 /** Only events of the best rank count; the others are not read. */

@@ -92,10 +92,8 @@ type Coded<Table> = {
 
 type FactsOf<Words> = Words extends (facts: infer Facts, ...rest: never[]) => string ? Facts : never
 
-/** Why an event counted for its source, or did not. */
 export type Note = Coded<typeof NOTES>
 
-/** What an event changed. */
 export type Change = Coded<typeof CHANGES>
 
 /** The effect of one event on its source, as the fold reports it. */

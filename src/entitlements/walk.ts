@@ -5,7 +5,7 @@ import { NOTHING_SHOWN, shownAfter } from './entitlement.js'
 import { createIntervalTracker, type End } from './intervals.js'
 import { type EndReason, type KeptSubscription, type Shown, type SourceEvent, TYPES } from './model.js'
 import type { Policy } from './policy.js'
-import { isCycleEvent, namingRankOf, type SourceReading, showsPlan } from './reading.js'
+import { isCancellation, isCycleEvent, namingRankOf, type SourceReading, showsPlan } from './reading.js'
 import type { Change, Note, Observe } from './reasons.js'
 
 /**
@@ -74,7 +74,7 @@ function noteOf(
   }
   if (note.code !== 'informed') return note
   const { canceled } = after.terms
-  if (event.type === 'subscription.canceled' && canceled !== null) {
+  if (isCancellation(event) && canceled !== null) {
     const { at, eventId } = canceled
     return eventId === event.id ? { code: 'canceled', at } : { code: 'canceled_already', at, by: eventId }
   }
@@ -110,7 +110,7 @@ function termsAfter(before: Terms, event: KeptSubscription, policy: Policy): Ter
 
 /** A further cancellation can only move the end earlier; a cycle paid since moves it later, or lifts it. */
 function canceledAfter(before: End | null, event: KeptSubscription, policy: Policy): End | null {
-  if (event.type === 'subscription.canceled') {
+  if (isCancellation(event)) {
     return earlier(before, endOf(event, 'canceled', cancellationAt(event, policy)))
   }
   if (before === null || !isCycleEvent(event)) return before
@@ -118,10 +118,7 @@ function canceledAfter(before: End | null, event: KeptSubscription, policy: Poli
 }
 
 /** A cancellation takes effect at once, or at the end of the period in the event. */
-function cancellationAt(
-  { createdAt, expiresAt, cancelAtPeriodEnd }: KeptSubscription,
-  policy: Policy,
-): number {
+function cancellationAt({ createdAt, expiresAt, cancelAtPeriodEnd }: KeptSubscription, policy: Policy) {
   const waits = cancelAtPeriodEnd === true || policy.canceled === 'period_end'
   return waits && expiresAt !== null && expiresAt > createdAt ? expiresAt : createdAt
 }
@@ -148,20 +145,20 @@ function earlier(a: End | null, b: End | null): End | null {
 }
 
 /** The changes of an event other than access itself. */
-function changesOf({ type, createdAt }: SourceEvent, before: Terms, after: Terms): Change[] {
+function changesOf(event: SourceEvent, before: Terms, after: Terms): Change[] {
   const changes: Change[] = []
   for (const name of ['canceled', 'completed', 'lapsed'] as const) {
     const [was, is] = [before[name], after[name]]
     if (is === null) {
       if (was !== null) changes.push({ code: 'end_lifted', reason: was.reason, from: was.at })
       // An end that is already over shows as the end of access.
-    } else if (is.at !== was?.at && is.at > createdAt) {
+    } else if (is.at !== was?.at && is.at > event.createdAt) {
       const { reason, at } = is
       changes.push(was ? { code: 'end_moved', reason, from: was.at, at } : { code: 'end_set', reason, at })
     }
   }
   // A cancellation itself announces nothing: its end is among the ends.
-  if (type === 'subscription.canceled') return changes
+  if (isCancellation(event)) return changes
   const [was, is] = [before.shown, after.shown]
   const isDue = is.pastDueSince !== null
   if ((was.pastDueSince !== null) !== isDue) changes.push({ code: isDue ? 'past_due' : 'past_due_over' })
@@ -183,11 +180,7 @@ function productAmong(namings: readonly Naming[], { takeBackOf }: BasisTracker):
 }
 
 /** The namings that may still count, oldest first: if a charge is taken back, an earlier one counts again. */
-function namingsAfter(
-  namings: readonly Naming[],
-  productId: string,
-  charge: string | null,
-): readonly Naming[] {
+function namingsAfter(namings: readonly Naming[], productId: string, charge: string | null) {
   // One without a charge always counts, so no earlier one ever will again.
   if (charge !== null) return [...namings, { productId, charge }]
   const [only] = namings

@@ -4,8 +4,10 @@
  */
 
 import { z } from 'zod'
-import type { FeatureAccess } from '../entitlements/features.js'
+import type { BriefAccess, FeatureAccess } from '../entitlements/features.js'
 import type { AccessSnapshot, Entitlement, SourceView } from '../entitlements/model.js'
+import type { Policy } from '../entitlements/policy.js'
+import { PAYMENT_EVENT_TYPES, SUBSCRIPTION_EVENT_TYPES } from '../provider/event-types.js'
 
 /** Accepts deeply read-only values: encoding changes nothing. */
 export type DeepReadonly<Value> = Value extends readonly (infer Item)[]
@@ -93,10 +95,14 @@ export const entitlement = z.object({
 }) satisfies z.ZodType<Entitlement>
 export type EntitlementJson = z.input<typeof entitlement>
 
+/** The answer to a yes-or-no question about a product or a feature. */
+export const briefAccess = snapshot.pick({ active: true, until: true }) satisfies z.ZodType<BriefAccess>
+/** Of a product never granted. */
+export const NO_ACCESS: BriefAccess = { active: false, until: null }
+
 export const feature = z.object({
   id: z.string(),
-  active: z.boolean(),
-  until: instant.nullable(),
+  ...briefAccess.shape,
   productIds: z.array(z.string()),
 }) satisfies z.ZodType<FeatureAccess>
 export type FeatureJson = z.input<typeof feature>
@@ -133,6 +139,22 @@ export type ProductAccessJson = z.input<typeof productAccess>
 /** One feature of it. */
 export const featureAccess = z.object({ ...about, ...feature.shape, ...unknown })
 export type FeatureAccessJson = z.input<typeof featureAccess>
+
+const typesByRail = <Type extends string>(types: readonly Type[]) => {
+  const row = z.array(z.enum(types))
+  return z.object({ card: row, crypto: row, unknown: row })
+}
+
+export const policy = z.object({
+  grantOn: typesByRail(PAYMENT_EVENT_TYPES),
+  revokeOn: typesByRail([...PAYMENT_EVENT_TYPES, ...SUBSCRIPTION_EVENT_TYPES]),
+  failedRenewal: z.enum(['keep', 'revoke']),
+  canceled: z.enum(['effective', 'period_end']),
+  completed: z.enum(['period_end', 'keep']),
+  paidCycle: z.enum(['grants', 'informs']),
+  /** Milliseconds. */
+  lapseAfter: z.number().nullable(),
+}) satisfies z.ZodType<Policy>
 
 /** A call to a platform that adds an account to a role or group, or removes it. */
 export const platformCall = z.object({

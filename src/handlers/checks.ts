@@ -3,9 +3,9 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { z } from 'zod'
 import type { LongerLasting } from '../entitlements/entitlement.js'
-import type { FeatureAccess, ProductAccess } from '../entitlements/features.js'
+import type { BriefAccess, FeatureAccess, ProductAccess } from '../entitlements/features.js'
 import type { Environment } from '../provider/event.js'
-import { instant, markUnknown, unknown } from './answers.js'
+import { briefAccess, markUnknown, NO_ACCESS, unknown } from './answers.js'
 import { idText } from './body.js'
 import type { EntitlementDeps } from './entitlements.js'
 import { READ, route } from './route.js'
@@ -37,9 +37,7 @@ type Check = z.infer<typeof check>
 /** Whether one customer may use one product, or has one feature. */
 interface CustomerAccess {
   readonly customerId: string
-  readonly active: boolean
-  /** Epoch milliseconds; null if no end is known, and for a product never granted. */
-  readonly until: number | null
+  readonly access: BriefAccess
 }
 
 export const checkRoute = route('POST /entitlements/check', {
@@ -56,8 +54,7 @@ export const checkRoute = route('POST /entitlements/check', {
         customerId: z.string().nullable(),
         productId: z.string().exactOptional(),
         feature: z.string().exactOptional(),
-        active: z.boolean(),
-        until: instant.nullable(),
+        ...briefAccess.shape,
         ...unknown,
       }),
     ),
@@ -88,8 +85,10 @@ async function answerChecks(
     if (i > 0) await turn()
     const some = customerIds.slice(i, i + CUSTOMERS_AT_ONCE)
     for (const [customerId, grants] of await customers.readGrants({ environment, customerIds: some })) {
-      const own = grants.filter(({ productId }) => needed.has(productId))
-      for (const { productId } of own) granted.add(productId)
+      const own = grants.filter(({ productId }) => {
+        if (needed.has(productId)) granted.add(productId)
+        return needed.has(productId)
+      })
       grantsOf.set(customerId, own)
     }
   }
@@ -107,16 +106,10 @@ async function answerChecks(
     return own
   }
   const accessesOf = (customerId: string) => [
-    ...(grantsOf.get(customerId) ?? []).map(({ productId, active, until }) => ({
-      name: nameOf({ productId }),
-      active,
-      until,
-    })),
-    ...(features.size === 0 ? [] : featuresOf(customerId)).map(({ id, active, until }) => ({
-      name: nameOf({ feature: id }),
-      active,
-      until,
-    })),
+    ...(grantsOf.get(customerId) ?? []).map((one) => [nameOf(one), one] as const),
+    ...(features.size === 0 ? [] : featuresOf(customerId)).map(
+      (one) => [nameOf({ feature: one.id }), one] as const,
+    ),
   ]
   /** By reference, for those that several customers share, perhaps thousands. */
   const bests = new Map<string, ReadonlyMap<string, CustomerAccess>>()
@@ -135,10 +128,9 @@ async function answerChecks(
     const first = one.customerId ?? byReference.get(externalRef)?.[0] ?? null
     const shared = bests.get(externalRef)
     const best = shared?.get(nameOf(one))
-    const own = shared === undefined && first !== null ? grantOf(first, one) : best
-    const { active = false, until = null } = own ?? {}
+    const own = (shared === undefined && first !== null ? grantOf(first, one) : best?.access) ?? NO_ACCESS
     const isKnown = unknowns.size === 0 || !unknowns.has(nameOf(one))
-    return { ...one, customerId: best?.customerId ?? first, active, until, ...markUnknown(isKnown) }
+    return { ...own, ...one, customerId: best?.customerId ?? first, ...markUnknown(isKnown) }
   })
   return { results }
 }
@@ -146,16 +138,15 @@ async function answerChecks(
 /** The best answer of these customers, by the name of a product or feature. */
 function bestOf(
   customerIds: readonly string[],
-  accessesOf: (
-    customerId: string,
-  ) => readonly (Omit<CustomerAccess, 'customerId'> & { readonly name: string })[],
+  accessesOf: (customerId: string) => readonly (readonly [string, BriefAccess])[],
   longerLasting: LongerLasting,
 ): ReadonlyMap<string, CustomerAccess> {
   const best = new Map<string, CustomerAccess>()
   for (const customerId of customerIds) {
-    for (const { name, active, until } of accessesOf(customerId)) {
-      const own = { customerId, active, until }
-      best.set(name, longerLasting(best.get(name) ?? own, own))
+    for (const [name, access] of accessesOf(customerId)) {
+      const known = best.get(name)?.access
+      if (known === undefined || longerLasting(known, access) !== known)
+        best.set(name, { customerId, access })
     }
   }
   return best

@@ -9,8 +9,9 @@ import { ACCOUNT_FACTS, type AccountFact, DETAIL_NAMES, ofEach, PLATFORMS } from
 import type { Fact } from '../provider/facts.js'
 import { isPlainText } from '../provider/ids.js'
 import type { ProductCustomer, ProductCustomersQuery } from '../store/access.js'
-import type { CustomerQuery, KnownCustomer, KnownSource } from '../store/account.js'
+import type { KnownCustomer, KnownSource } from '../store/account.js'
 import type { ChangePageQuery, ListedChange } from '../store/changes.js'
+import type { PersonKey } from '../store/schema.js'
 import {
   access,
   byHand as byHandFields,
@@ -35,7 +36,7 @@ export interface CustomerDeps extends ChangeLogDeps {
   /** All reject with `store_unavailable` if the store can't answer. */
   readonly customers: {
     /** Null if nothing is stored. */
-    readonly readCustomer: (query: CustomerQuery) => Promise<KnownCustomer | null>
+    readonly readCustomer: (query: PersonKey) => Promise<KnownCustomer | null>
     readonly readProductCustomers: (query: ProductCustomersQuery) => Promise<readonly ProductCustomer[]>
   }
   readonly performAct: PerformAct

@@ -42,7 +42,7 @@ export async function readExportPage(
   const at = (reached: number): ExportPage => ({ lines, counts, reached, newest })
 
   const beyond = place?.reached ?? null
-  for await (const step of walkEvents(db, filter, { order: 'oldest first', beyond })) {
+  for await (const step of walkEvents(db, filter, 'oldest first', beyond)) {
     const seqs = step.matching.filter((seq) => seq <= newest)
     for (let i = 0; i < seqs.length; i += BODIES_AT_ONCE) {
       const some = seqs.slice(i, i + BODIES_AT_ONCE)

@@ -21,7 +21,6 @@ import { dateActs, ownIdOf, type PreparedDelivery, prepare } from './prepare.js'
 import { type Remark, remarksOn, type WrittenDelivery } from './remarks.js'
 import { saveAccess, type TouchedCustomers, whoIsTouched } from './settle.js'
 
-/** A committed batch. */
 export interface WrittenBatch {
   /** In the order of the deliveries. */
   readonly receipts: readonly Receipt[]
@@ -146,11 +145,7 @@ function ownersIn({ sources, changes }: FoldedBatch): (eventId: string) => strin
 }
 
 /** Separates new events from stored and repeated ones; of repeated ones in a batch, the first counts. */
-async function separate(
-  trx: Tx,
-  environment: Environment,
-  prepared: readonly PreparedDelivery[],
-): Promise<{ fresh: PreparedDelivery[]; repeated: PreparedDelivery[] }> {
+async function separate(trx: Tx, environment: Environment, prepared: readonly PreparedDelivery[]) {
   const eventIds = prepared.map(({ eventId }) => eventId)
   const seen = new Set(await loadStoredIds(trx, environment, eventIds))
   const fresh: PreparedDelivery[] = []

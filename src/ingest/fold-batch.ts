@@ -1,10 +1,4 @@
-import {
-  type ArrivedEvent,
-  type DerivedSource,
-  newerLinks,
-  type Outcome,
-  outcomeOf,
-} from '../entitlements/derive.js'
+import { type ArrivedEvent, newerLinks, outcomeOf } from '../entitlements/derive.js'
 import { foldSource } from '../entitlements/fold-source.js'
 import { extendHistory, type HistoryEvent, historyEvent, packHistory } from '../entitlements/history.js'
 import type { HoldReason, SourceKey, SourceState } from '../entitlements/model.js'
@@ -25,17 +19,7 @@ import {
 } from '../store/sources.js'
 
 /** A source before and after: null if it did not exist, or has no events any more. */
-export interface SourceChange {
-  readonly key: SourceKey
-  readonly before: SourceState | null
-  readonly after: SourceState | null
-  /** The last to arrive of the new events in it. */
-  readonly causedBy: string
-  /** Its stored events that name another customer than its new one, whose facts may be new. */
-  readonly strangers: readonly number[]
-  /** Whether stored events came to it, or to its customer. */
-  readonly hasGained: boolean
-}
+export type SourceChange = FoldedBatch['changes'][number]
 
 /** Sources and dispositions of the new events, by event id; and the changes of each source. */
 export type FoldedBatch = Awaited<ReturnType<typeof foldBatch>>
@@ -49,7 +33,6 @@ interface LinkedMove {
   readonly linkedBy: string
 }
 
-/** A source with new events. */
 interface TouchedSource {
   readonly key: SourceKey
   readonly saved: StoredSource | undefined
@@ -91,7 +74,7 @@ export async function foldBatch(
   )
   const gone = folded.flatMap(({ key, saved, after }) => (after === null && saved !== undefined ? [key] : []))
   const moved = folded.flatMap(({ key: source, gained }) => gained.map((seq) => ({ seq, source })))
-  const changes = folded.map(({ key, saved, stored, isMoved, causedBy, after: folded }): SourceChange => {
+  const changes = folded.map(({ key, saved, stored, isMoved, causedBy, after: folded }) => {
     const [before, after] = [saved?.state ?? null, folded?.state ?? null]
     const customerId = after?.customerId
     const isOfOther = before?.customerId !== customerId
@@ -100,8 +83,11 @@ export async function foldBatch(
       key,
       before,
       after,
+      /** The last to arrive of the new events in it. */
       causedBy,
+      /** Its stored events that name another customer than its new one, whose facts may be new. */
       strangers: isMoved || isOfOther ? strangers.map(({ seq }) => seq) : [],
+      /** Whether stored events came to it, or to its customer. */
       hasGained: isMoved || (before !== null && isOfOther),
     }
   })
@@ -145,10 +131,7 @@ async function readLinks(trx: Tx, environment: Environment, fresh: readonly Arri
 }
 
 /** Every source that may change, each once. */
-function keysIn(
-  sources: ReadonlyMap<string, SourceKey | null>,
-  moves: readonly LinkedMove[],
-): readonly SourceKey[] {
+function keysIn(sources: ReadonlyMap<string, SourceKey | null>, moves: readonly LinkedMove[]) {
   const keys = new Map<string, SourceKey>()
   for (const key of sources.values()) if (key !== null) keys.set(sourceKey(key), key)
   for (const { from, to } of moves) keys.set(sourceKey(from), from).set(sourceKey(to), to)
@@ -206,10 +189,7 @@ function goes(event: HistoryEvent, { paymentId }: LinkedMove): boolean {
 }
 
 /** Null if it has no events left. */
-function foldTouched(
-  { key, saved, stored, isMoved, fresh }: TouchedSource,
-  policy: Policy,
-): DerivedSource | null {
+function foldTouched({ key, saved, stored, isMoved, fresh }: TouchedSource, policy: Policy) {
   const events = [...stored, ...fresh]
   if (events.length === 0) return null
   if (isMoved) events.sort((a, b) => a.seq - b.seq)
@@ -218,20 +198,17 @@ function foldTouched(
   return { state: foldSource(key, events, policy), history }
 }
 
-function holdsOf(states: readonly (SourceState | null)[]): ReadonlyMap<string, HoldReason> {
+/** By event id. */
+type Holds = ReadonlyMap<string, HoldReason>
+
+function holdsOf(states: readonly (SourceState | null)[]): Holds {
   return new Map(states.flatMap((state) => (state === null ? [] : Object.entries(state.held))))
 }
 
 /** Changes of stored events: some no longer wait, or wait for something else. */
-function movedHolds(
-  before: ReadonlyMap<string, HoldReason>,
-  after: ReadonlyMap<string, HoldReason>,
-  fresh: ReadonlyMap<string, unknown>,
-): ({ readonly eventId: string } & Outcome)[] {
-  const settled = [...before.keys()].filter((eventId) => !after.has(eventId))
-  const waiting = [...after].filter(
-    ([eventId, reason]) => !fresh.has(eventId) && before.get(eventId) !== reason,
-  )
+function movedHolds(before: Holds, after: Holds, fresh: ReadonlyMap<string, unknown>) {
+  const settled = [...before.keys()].filter((id) => !after.has(id))
+  const waiting = [...after].filter(([id, reason]) => !fresh.has(id) && before.get(id) !== reason)
   return [
     ...settled.map((eventId) => ({ eventId, disposition: 'applied', reason: null }) as const),
     ...waiting.map(([eventId, reason]) => ({ eventId, disposition: 'held', reason }) as const),

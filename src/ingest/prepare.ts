@@ -60,11 +60,7 @@ export function ownIdOf(normalized: Normalized): string | null {
  * stood still or was set back. So their order is the order of writing. An erasure comes after everything stored about
  * the customer: the provider's clock may be ahead of ours.
  */
-export async function dateActs(
-  trx: Tx,
-  incoming: readonly (PreparedDelivery | ManualAct)[],
-  now: number,
-): Promise<PreparedDelivery[]> {
+export async function dateActs(trx: Tx, incoming: readonly (PreparedDelivery | ManualAct)[], now: number) {
   const newest = new Map<string, number>()
   const dated: PreparedDelivery[] = []
   for (const one of incoming) {

@@ -4,7 +4,6 @@ import { CANONICAL_TYPE_OF_V2 } from '../provider/event-types.js'
 import type { Disposition } from './delivery.js'
 import type { PreparedDelivery } from './prepare.js'
 
-/** A committed delivery and its result. */
 export interface WrittenDelivery {
   readonly prepared: PreparedDelivery
   readonly disposition: Disposition
@@ -26,10 +25,7 @@ export interface Remark {
 export const ERASED_AFTER_DELETION = 'customer.deleted'
 
 /** @param seenVersions of the provider's API: each new one is noted once */
-export function remarksOn(
-  { prepared, disposition, isConflict }: WrittenDelivery,
-  seenVersions: Set<string>,
-): Remark[] {
+export function remarksOn({ prepared, disposition, isConflict }: WrittenDelivery, seenVersions: Set<string>) {
   const { endpoint, eventId, normalized, headers } = prepared
   const remarks: Remark[] = []
   if (isConflict) {
@@ -39,7 +35,8 @@ export function remarksOn(
   if (disposition === 'duplicate') return remarks
   if (!normalized.ok) {
     const fields = { endpoint, eventId, reason: normalized.reason }
-    return [...remarks, { level: 'warn', message: 'quarantined: authentic, but not usable', fields }]
+    remarks.push({ level: 'warn', message: 'quarantined: authentic, but not usable', fields })
+    return remarks
   }
   const { event } = normalized
   const { type, apiVersion } = event
@@ -49,7 +46,8 @@ export function remarksOn(
     const message = isOfItself
       ? 'erased automatically: the provider has deleted the customer'
       : 'changed by hand'
-    return [...remarks, { level: 'info', message, fields: { eventId, type, actor } }]
+    remarks.push({ level: 'info', message, fields: { eventId, type, actor } })
+    return remarks
   }
   if (headers !== null && headers.event !== null && !isTypeOf(event, headers.event)) {
     const message = 'X-Webhook-Event names another type: the body decides'

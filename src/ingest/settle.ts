@@ -57,10 +57,7 @@ export interface EntitlementDifference {
 }
 
 /** The entitlements of one customer that should be stored first. */
-export function differencesOf(
-  before: readonly EntitlementRecord[],
-  after: readonly EntitlementRecord[],
-): readonly EntitlementDifference[] {
+export function differencesOf(before: readonly EntitlementRecord[], after: readonly EntitlementRecord[]) {
   const was = new Map(before.map((record) => [record.productId, record]))
   const is = new Map(after.map((record) => [record.productId, record]))
   return [...new Map([...is, ...was]).values()].flatMap(({ customerId, productId }) => {
@@ -120,7 +117,6 @@ interface Touch {
   readonly causedBy: string
 }
 
-/** Customers of one environment. */
 export interface TouchedCustomers {
   readonly environment: Environment
   readonly customerIds: readonly string[]

@@ -15,6 +15,15 @@ export type Act =
   | { readonly type: 'manual.blocked' | 'manual.unblocked'; readonly productId: string | null }
   | { readonly type: 'manual.identity_linked'; readonly accounts: Accounts }
 
+/** Whether the act is refused for an erased customer, since it would identify them again. */
+const IDENTIFIES: Readonly<Record<Act['type'], boolean>> = {
+  'manual.granted': false,
+  'manual.revoked': false,
+  'manual.blocked': false,
+  'manual.unblocked': false,
+  'manual.identity_linked': true,
+}
+
 export interface ActRequest {
   readonly environment: Environment
   readonly customerId: string
@@ -76,7 +85,7 @@ export function createPerformAct(deps: PerformActDeps): PerformAct {
     const read = () => readAccess({ environment, customerId, at: null })
     if (request.idempotencyKey === null || !(await isDone(act))) {
       refusePastEnd(request.act, clock())
-      if (request.act.type === 'manual.identity_linked' && (await isErased?.(environment, customerId))) {
+      if (IDENTIFIES[request.act.type] && (await isErased?.(environment, customerId))) {
         throw new LatchkeyError(
           'customer_erased',
           'The customer is erased: nothing is stored about them any more.',

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import type { ManualAct, Receipt } from '../ingest/delivery.js'
 import { ERASED_AFTER_DELETION } from '../ingest/remarks.js'
 import { MANUAL_ID_PREFIX } from '../provider/event.js'
-import { type ErasureRecord, loadDeletedUnerased, loadErasure, type PersonKey } from '../store/erasures.js'
-import type { Db } from '../store/schema.js'
+import { type ErasureRecord, loadDeletedUnerased, loadErasure } from '../store/erasures.js'
+import type { Db, PersonKey } from '../store/schema.js'
 import { undatedAct } from './acts.js'
 
 export interface EraseRequest extends PersonKey {

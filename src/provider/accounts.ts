@@ -1,8 +1,8 @@
 interface PlatformForm {
   /** For people. */
   readonly title: string
-  /** The detail of a customer that holds their account on it. */
-  readonly account: string
+  /** The detail of a customer that holds their account on it; the option of commands is its name without `Id`. */
+  readonly account: `${string}Id`
   /** The detail with the account's name, which nothing depends on. */
   readonly username: string
   /** The form of an account's id, as a pattern and in words. */

@@ -70,3 +70,11 @@ export const CANONICAL_TYPE_OF_V2 = {
 } as const satisfies Record<string, PaymentEventType | SubscriptionEventType>
 
 export type V2EventType = keyof typeof CANONICAL_TYPE_OF_V2
+
+/** Types that only the legacy generation sends; samples of v3 have every other one. */
+export const LEGACY_ONLY = [
+  'checkout.initiated',
+  'checkout.failed',
+  'checkout.canceled',
+] as const satisfies readonly (typeof CANONICAL_TYPE_OF_V2)[V2EventType][]
+export type LegacyOnly = (typeof LEGACY_ONLY)[number]

@@ -9,6 +9,7 @@ import {
   SUBSCRIPTION_EVENT_TYPES,
 } from './event-types.js'
 import { isUsableId } from './ids.js'
+import { isJsonObject } from './json.js'
 
 export type Environment = 'live' | 'sandbox'
 export type Generation = 'v2' | 'v3'
@@ -21,79 +22,85 @@ export type Rail = ProvenRail | 'unknown'
 export const MANUAL_ID_PREFIX = 'man_'
 
 const usableId = z.string().refine(isUsableId)
-const text = z.string().nullable()
+/** A field that what an older version exported may lack. */
+const orNull = <Schema extends z.ZodType>(schema: Schema) => schema.nullable().default(null)
+const text = orNull(z.string())
 
-const customerDetails = z.strictObject(ofEach(DETAIL_NAMES, () => text))
+const customerDetails = z.object(ofEach(DETAIL_NAMES, () => text))
 
-const railProof = z.strictObject({ rail: z.enum(['card', 'crypto']), strength: z.literal([3, 2, 1]) })
+const railProof = z.object({ rail: z.enum(['card', 'crypto']), strength: z.literal([3, 2, 1]) })
 
 const facts = {
   /** The `evt_` id, or the `man_` id of a change by hand; unique within an environment. */
   id: usableId.refine((id) => !id.startsWith(MANUAL_ID_PREFIX)),
   /** Null if `type` has the form of neither generation. */
-  generation: z.enum(['v2', 'v3']).nullable(),
+  generation: orNull(z.enum(['v2', 'v3'])),
   /** When it happened at the provider, in epoch milliseconds; not when it was delivered. */
   createdAt: z.int(),
   apiVersion: text,
 }
 
 const names = {
-  productId: usableId.nullable(),
-  customerId: usableId.nullable(),
+  productId: orNull(usableId),
+  customerId: orNull(usableId),
   /** The merchant's own reference and metadata; text and number values of metadata are kept as text. */
   externalRef: text,
   customer: customerDetails,
-  metadata: z.record(z.string(), z.string()),
+  // Not a record: its output lacks `__proto__`, an ordinary key in merchants' data.
+  metadata: z.custom<Record<string, string>>(
+    (json) => isJsonObject(json) && Object.values(json).every((value) => typeof value === 'string'),
+  ),
 }
 
 /**
  * The events by subject. Every field is declared here alone; the store writes them in this order, without nulls, so that
- * a new field must be nullable: events stored before it have null there.
+ * a new field must be nullable: events stored or exported before it have null there. Fields that only a newer version
+ * knows are dropped.
  */
 const SCHEMAS = {
-  payment: z.strictObject({
+  payment: z.object({
     ...facts,
     subject: z.literal('payment'),
     type: z.enum(PAYMENT_EVENT_TYPES),
-    paymentId: usableId.nullable(),
+    paymentId: orNull(usableId),
     /** The subscription that the event names, if any. */
-    subscriptionId: usableId.nullable(),
-    railProof: railProof.nullable(),
+    subscriptionId: orNull(usableId),
+    railProof: orNull(railProof),
     ...names,
   }),
-  subscription: z.strictObject({
+  subscription: z.object({
     ...facts,
     subject: z.literal('subscription'),
     type: z.enum(SUBSCRIPTION_EVENT_TYPES),
-    subscriptionId: usableId.nullable(),
+    subscriptionId: orNull(usableId),
     /** The payment that the event names, if any. */
-    paymentId: usableId.nullable(),
+    paymentId: orNull(usableId),
     /** The provider's own status word, lower case. */
     status: text,
     /** Null unless the event has both fields; a field with the value `null` counts as present. */
-    cycles: z.strictObject({ current: z.number().nullable(), total: z.number().nullable() }).nullable(),
-    cancelAtPeriodEnd: z.boolean().nullable(),
+    cycles: orNull(z.object({ current: z.number().nullable(), total: z.number().nullable() })),
+    cancelAtPeriodEnd: orNull(z.boolean()),
     /** The end of the paid period, in epoch milliseconds. */
-    expiresAt: z.int().nullable(),
+    expiresAt: orNull(z.int()),
     ...names,
   }),
-  customer: z.strictObject({
+  customer: z.object({
     ...facts,
     subject: z.literal('customer'),
     type: z.enum(CUSTOMER_EVENT_TYPES),
     ...names,
   }),
-  other: z.strictObject({ ...facts, subject: z.literal('other'), type: z.string(), ...names }),
-  manual: z.strictObject({
+  other: z.object({ ...facts, subject: z.literal('other'), type: z.string(), ...names }),
+  manual: z.object({
     ...facts,
     // Any other id could take the place of a future event from the provider.
     id: usableId.startsWith(MANUAL_ID_PREFIX),
-    generation: z.null(),
-    apiVersion: z.null(),
+    generation: z.null().default(null),
+    apiVersion: z.null().default(null),
     subject: z.literal('manual'),
     type: z.enum(MANUAL_EVENT_TYPES),
     /** The end of a grant, in epoch milliseconds; null: for good, and for every other type. */
-    until: z.int().nullable(),
+    until: orNull(z.int()),
     /** Who made the change: an API key's name, or the system user. */
     actor: z.string(),
     reason: text,
@@ -147,16 +154,14 @@ export const EVENT_FIELDS: Readonly<Record<NormalizedEvent['subject'], readonly 
 
 /** Parses the normalised event of an export line; null if it can't be one. */
 export function parseNormalizedEvent(json: unknown): NormalizedEvent | null {
-  // Not the schema's output, which has another key order: events are compared as text.
-  return sentEvent.safeParse(json).success ? (json as NormalizedEvent) : null
+  return sentEvent.safeParse(json).data ?? null
 }
 
-/** The change by hand in the bytes of an export line, which has all its fields; null if there is none. */
+/** The change by hand in the bytes of an export line; null if there is none. */
 export function parseManualEvent(body: Uint8Array): ManualEvent | null {
   try {
     const json: unknown = JSON.parse(Buffer.from(body).toString('utf8'))
-    // Not the schema's output, which has another key order: events are compared as text.
-    return manual.safeParse(json).success ? (json as ManualEvent) : null
+    return manual.safeParse(json).data ?? null
   } catch {
     return null
   }

@@ -4,6 +4,7 @@ import {
   CANONICAL_TYPE_OF_V2,
   CUSTOMER_EVENT_TYPES,
   INFORMATIVE_EVENT_TYPES,
+  LEGACY_ONLY,
   PAYMENT_EVENT_TYPES,
   SUBSCRIPTION_EVENT_TYPES,
 } from './event-types.js'
@@ -25,9 +26,6 @@ export interface SampleEvent {
   readonly event: string
 }
 
-/** Canonical names of types that only the legacy generation sends. */
-const LEGACY_ONLY: readonly string[] = ['checkout.initiated', 'checkout.failed', 'checkout.canceled']
-
 /** Every documented type of each generation. */
 export const SAMPLE_TYPES: Readonly<Record<Generation, readonly string[]>> = {
   v2: [...Object.keys(CANONICAL_TYPE_OF_V2), 'PAYMENT_SETTLED'],
@@ -36,7 +34,7 @@ export const SAMPLE_TYPES: Readonly<Record<Generation, readonly string[]>> = {
     ...SUBSCRIPTION_EVENT_TYPES,
     ...CUSTOMER_EVENT_TYPES,
     ...INFORMATIVE_EVENT_TYPES,
-  ].filter((type) => !LEGACY_ONLY.includes(type)),
+  ].filter((type) => !LEGACY_ONLY.some((one) => one === type)),
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { LegacyOnly, PaymentEventType, SubscriptionEventType } from './event-types.js'
 import {
   isoTime,
   SAMPLE_CURRENCY,
@@ -20,7 +21,7 @@ const PAYMENT_STATUS: Readonly<Record<string, string>> = {
   'payment.partially_refunded': 'partially_refunded',
   'payment.chargeback': 'completed',
   'payment.settled': 'completed',
-}
+} satisfies Record<Exclude<PaymentEventType, LegacyOnly>, string>
 
 const SUBSCRIPTION_STATUS: Readonly<Record<string, string>> = {
   'subscription.created': 'active',
@@ -29,7 +30,7 @@ const SUBSCRIPTION_STATUS: Readonly<Record<string, string>> = {
   'subscription.past_due': 'past_due',
   'subscription.canceled': 'canceled',
   'subscription.expired': 'expired',
-}
+} satisfies Record<Exclude<SubscriptionEventType, LegacyOnly>, string>
 
 /** The `data` of a v3 event of a documented type. */
 export function sampleDataV3(type: string, subject: SampleSubject): object {

@@ -21,7 +21,6 @@ export interface GroupEvent {
   readonly again: ReadAgain | null
 }
 
-/** The starting points of groups. */
 export interface Seeds {
   readonly rows?: readonly GroupRow[]
   readonly sources?: readonly (SourceKey & { readonly environment: Environment })[]
@@ -36,19 +35,7 @@ export interface Seeds {
 /**
  * A closed set of sources: no event, link or customer in it leads to another source, as stored or as it should be.
  */
-export interface Group {
-  readonly environment: Environment
-  /** In the order of arrival. */
-  readonly events: readonly GroupEvent[]
-  /** As stored, by `sourceKey`. */
-  readonly sources: ReadonlyMap<string, SourceRow>
-  readonly customerIds: ReadonlySet<string>
-  /** As stored, by payment. */
-  readonly links: ReadonlyMap<string, PaymentLink>
-  readonly derived: Derived
-  /** Payments whose stored link counts although none of these events has it: another event may. */
-  readonly doubted: readonly string[]
-}
+export type Group = Readonly<Awaited<ReturnType<typeof readGroup>>>
 
 const EMPTY: Derived = { links: new Map(), places: new Map(), outcomes: new Map(), sources: new Map() }
 
@@ -59,7 +46,7 @@ interface Node {
 }
 
 /** Reads the groups of an environment that contain these seeds, together. */
-export async function readGroup(trx: Tx, run: Run, environment: Environment, seeds: Seeds): Promise<Group> {
+export async function readGroup(trx: Tx, run: Run, environment: Environment, seeds: Seeds) {
   const own = <T extends { readonly environment: Environment }>(all: readonly T[] = []) =>
     all.filter((one) => one.environment === environment)
   const events = new Map<number, GroupEvent>()
@@ -130,7 +117,13 @@ export async function readGroup(trx: Tx, run: Run, environment: Environment, see
     const unknown = [...new Set(seqs)].filter((seq) => !events.has(seq)).sort((a, b) => a - b)
     newRows = await loadGroupRows(trx, unknown)
     if (newRows.length + newNodes.length > 0) continue
-    if (derivedOf !== events.size) derived = deriveFrom(events, [...stored, ...linked], run)
+    if (derivedOf !== events.size) {
+      const arrived = [...events]
+        .flatMap(([seq, { after }]) => (after === null ? [] : [{ seq, event: after }]))
+        .sort((a, b) => a.seq - b.seq)
+      const known = [...new Map([...stored, ...linked]).values()].filter((link) => link !== null)
+      derived = derive(arrived, run.job.policy, known)
+    }
     derivedOf = events.size
     for (const { state } of derived.sources.values()) {
       add(state.kind, state.id)
@@ -144,10 +137,13 @@ export async function readGroup(trx: Tx, run: Run, environment: Environment, see
   return {
     environment,
     events: inOrder,
+    /** As stored, by `sourceKey`. */
     sources,
     customerIds,
+    /** As stored, by payment. */
     links: stored,
     derived,
+    /** Payments whose stored link counts although none of these events has it: another event may. */
     doubted: [...stored].flatMap(([id, link]) => {
       if (linked.has(id) || !isSameLink(link, derived.links.get(id))) return []
       const says = byId.get(link.linkedBy)
@@ -164,11 +160,7 @@ function isSource(node: Node): node is SourceKey {
  * Reads the events again that the job covers; a run that writes also those with a damaged stored form.
  * @throws {LatchkeyError} `store_unavailable` if neither form nor body of an event can be read
  */
-export async function readEvents(
-  trx: Tx,
-  run: Run,
-  rows: readonly GroupRow[],
-): Promise<readonly GroupEvent[]> {
+export async function readEvents(trx: Tx, run: Run, rows: readonly GroupRow[]) {
   const { scope, endpoints, newest } = run.job
   const isApplied = run.mode === 'apply'
   // Once written, it is stored as read.
@@ -188,18 +180,6 @@ export async function readEvents(
     if (before === null && row.normalized !== null) throw damagedForm(row.event_id)
     return { row, before, after: before, again: one }
   })
-}
-
-function deriveFrom(
-  events: ReadonlyMap<number, GroupEvent>,
-  links: readonly (readonly [string, PaymentLink | null])[],
-  { job: { policy } }: Run,
-): Derived {
-  const arrived = [...events]
-    .flatMap(([seq, { after }]) => (after === null ? [] : [{ seq, event: after }]))
-    .sort((a, b) => a.seq - b.seq)
-  const known = [...new Map(links).values()].filter((link) => link !== null)
-  return derive(arrived, policy, known)
 }
 
 export function isSameLink(a: PaymentLink, b: PaymentLink | null | undefined): boolean {

@@ -1,5 +1,5 @@
 import { ownIdOf } from '../ingest/prepare.js'
-import type { Environment, NormalizedEvent, QuarantineReason } from '../provider/event.js'
+import type { NormalizedEvent, QuarantineReason } from '../provider/event.js'
 import { normalise } from '../provider/normalise.js'
 import { loadStoredIds } from '../store/events.js'
 import { type JobScope, loadBodies, type ReplayedEvent } from '../store/recompute.js'
@@ -8,12 +8,6 @@ import { isAltered } from '../store/stored-form.js'
 
 /** The environment of every configured endpoint, by its name. */
 export type Endpoints = NonNullable<JobScope['endpoints']>
-
-export function endpointsOf(
-  configured: readonly { readonly name: string; readonly environment: Environment }[],
-): Endpoints {
-  return Object.fromEntries(configured.map(({ name, environment }) => [name, environment]))
-}
 
 /** The result of reading a stored event again. */
 export type ReadAgain = EventReadAgain | { readonly kind: NotRead }
@@ -45,12 +39,7 @@ const NO_HEADERS = 'null'
  * Reads stored events from their bytes, as if they arrived now through their endpoint. If two have the same id, the
  * one that has it already, or came first, is read.
  */
-export async function readAgain(
-  db: Db,
-  seqs: readonly number[],
-  endpoints: Endpoints,
-  taken: TakenIds = new Map(),
-): Promise<ReadonlyMap<number, ReadAgain>> {
+export async function readAgain(db: Db, seqs: readonly number[], endpoints: Endpoints, taken: TakenIds) {
   const found = new Map<number, ReadAgain>()
   const renamed: EventReadAgain[] = []
   for await (const { body, ...row } of loadBodies(db, seqs)) {
@@ -63,9 +52,8 @@ export async function readAgain(
       const normalized = normalise(body, { environment, receivedAt })
       const eventId = ownIdOf(normalized) ?? `sha256:${row.body_sha256}`
       const event = normalized.ok ? normalized.event : null
-      const quarantined = normalized.ok
-        ? null
-        : { disposition: 'quarantined' as const, reason: normalized.reason }
+      const reason = normalized.ok ? null : normalized.reason
+      const quarantined = reason && ({ disposition: 'quarantined', reason } as const)
       const read: EventReadAgain = { kind: 'read', row, eventId, event, quarantined }
       found.set(row.seq, read)
       if (row.event_id !== eventId) renamed.push(read)

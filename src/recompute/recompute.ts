@@ -3,8 +3,8 @@ import { seqsInHistory } from '../entitlements/history.js'
 import { isNewerLink, linkOf, type PaymentLink } from '../entitlements/source-of.js'
 import { LatchkeyError } from '../errors.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
-import { accountsIn, addFacts, referencesIn } from '../provider/facts.js'
-import { type CustomerRecord, type PersonFacts, replacePeople } from '../store/customers.js'
+import { accountsIn, addFacts, type CustomerFacts, referencesIn } from '../provider/facts.js'
+import { replacePerson } from '../store/customers.js'
 import { glanceAtEvents, matchesFilter } from '../store/event-walk.js'
 import {
   type Concern,
@@ -57,7 +57,7 @@ const SAMPLE_SIZE = 10
 export async function recompute(
   { db, clock, pace = PACE }: { readonly db: Db; readonly clock: () => number; readonly pace?: typeof PACE },
   plan: RecomputePlan,
-  { onProgress = () => {}, isStopping = neverStopping }: WorkOptions = {},
+  { onProgress = () => {}, isStopping = () => turn(false) }: WorkOptions = {},
 ): Promise<RecomputeReport> {
   const run = await db.transaction().execute((trx) => beginRun(trx, plan, clock))
   const inTurn: InTurn = async (work) => {
@@ -91,8 +91,6 @@ export async function recompute(
   }
 }
 
-const neverStopping = () => turn(false)
-
 /** A comparison rolls back everything it writes, such as access that has ended. */
 async function inTransaction<T>(db: Db, isKept: boolean, work: (trx: Tx) => Promise<T>): Promise<T> {
   if (isKept) return db.transaction().execute(work)
@@ -119,11 +117,7 @@ async function walk(run: Run, eventsPerTurn: number, inTurn: InTurn): Promise<vo
 }
 
 /** The next events that are not done, and the job's position after them. */
-async function nextEvents(
-  trx: Tx,
-  run: Run,
-  limit: number,
-): Promise<{ readonly rows: readonly GroupRow[]; readonly reached: number }> {
+async function nextEvents(trx: Tx, run: Run, limit: number) {
   const { scope, newest, reached: from } = run.job
   if (!isWhole(scope)) {
     const glances = await glanceAtEvents(trx, scope, 'oldest first', from)
@@ -156,12 +150,10 @@ async function nextEvents(
 async function noteUnlisted(run: Run, inTurn: InTurn): Promise<void> {
   const { newest } = run.job
   const listed = new Uint8Array(newest + 1)
-  await eachPage<SourceHistory>(inTurn, async (trx, last) => {
-    const page = await loadHistories(trx, last?.seq, ROWS_AT_ONCE)
+  await eachSourcePage(inTurn, async (_, page) => {
     for (const { history } of page) for (const seq of seqsInHistory(history) ?? []) listed[seq] = 1
     const newestSource = page.at(-1)?.seq
     if (newestSource !== undefined) run.settled = new Uint8Array(newestSource + 1)
-    return page
   })
   for (let reached = 0; reached < newest; ) {
     const seqs: number[] = []
@@ -177,24 +169,24 @@ async function noteUnlisted(run: Run, inTurn: InTurn): Promise<void> {
 
 /** Settles sources without events. Only damage causes them. */
 async function sweep(run: Run, environments: readonly Environment[], inTurn: InTurn): Promise<void> {
-  await eachPage<SourceHistory>(inTurn, async (trx, last) => {
-    const page = await loadHistories(trx, last?.seq, ROWS_AT_ONCE)
+  await eachSourcePage(inTurn, async (trx, page) => {
     const sources = page.filter((one) => environments.includes(one.environment) && run.settled[one.seq] === 0)
     if (sources.length > 0) await settleGroups(trx, run, { sources })
-    return page
   })
 }
 
-/** @param load processes the next `ROWS_AT_ONCE` rows after the last one */
-async function eachPage<Row>(
-  inTurn: InTurn,
-  load: (trx: Tx, last: Row | undefined) => Promise<readonly Row[]>,
-): Promise<void> {
-  let page: readonly Row[] = []
-  do {
-    const last = page.at(-1)
-    page = await inTurn((trx) => load(trx, last))
-  } while (page.length === ROWS_AT_ONCE)
+type WithSources = (trx: Tx, page: readonly SourceHistory[]) => Promise<void>
+
+async function eachSourcePage(inTurn: InTurn, work: WithSources): Promise<void> {
+  for (let page: readonly SourceHistory[] | null = null; ; ) {
+    const after = page?.at(-1)?.seq
+    page = await inTurn(async (trx) => {
+      const next = await loadHistories(trx, after, ROWS_AT_ONCE)
+      await work(trx, next)
+      return next
+    })
+    if (page.length < ROWS_AT_ONCE) return
+  }
 }
 
 /** Bounds the memory. */
@@ -256,26 +248,20 @@ async function settleThese(
     const events = (await readable(trx, run, rows)).map(({ after }) => after)
     if (kind === 'payment') payments.push({ environment, id, link: newestLink(id, events) })
     else {
-      const person = personIn(id, events)
-      if (run.mode === 'apply') await replacePeople(trx, environment, new Map([[id, person]]))
-      noteAhead(run, environment, id, { accounts: accountsIn(person.record?.facts ?? {}) })
+      const { record, references } = personIn(id, events)
+      if (run.mode === 'apply') await replacePerson(trx, { environment, customerId: id }, record, references)
+      noteAhead(run, environment, id, { accounts: accountsIn(record?.facts ?? {}) })
     }
   }
   if (payments.length > 0) await settleGroups(trx, run, { payments })
 }
 
-function personIn(customerId: string, events: readonly NormalizedEvent[]): PersonFacts {
-  let record: CustomerRecord | null = null
+function personIn(customerId: string, events: readonly NormalizedEvent[]) {
   const naming = events.filter((one) => one.customerId === customerId)
-  for (const event of naming) {
-    const { facts, deletedAt }: CustomerRecord = record ?? { customerId, facts: {}, deletedAt: null }
-    const isDeletion = event.type === 'customer.deleted'
-    record = {
-      customerId,
-      facts: addFacts(facts, event),
-      deletedAt: isDeletion ? Math.max(event.createdAt, deletedAt ?? event.createdAt) : deletedAt,
-    }
-  }
+  const deletions = naming.filter(({ type }) => type === 'customer.deleted')
+  const facts = naming.reduce<CustomerFacts>((known, event) => addFacts(known, event), {})
+  const deletedAt = deletions.length === 0 ? null : Math.max(...deletions.map(({ createdAt }) => createdAt))
+  const record = naming.length === 0 ? null : { customerId, facts, deletedAt }
   return { record, references: naming.flatMap(referencesIn) }
 }
 

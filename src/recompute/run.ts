@@ -18,8 +18,8 @@ import {
   saveJob,
   saveJobPart,
 } from '../store/recompute.js'
-import type { Db, Tx } from '../store/schema.js'
-import { isSamePolicy, policyInForce, savePolicy } from '../store/settings.js'
+import type { Db, PersonKey, Tx } from '../store/schema.js'
+import { policyInForce, savePolicy } from '../store/settings.js'
 import type { TakenIds } from './read-again.js'
 
 /** How work in many transactions reports its progress, and is stopped between two of them. */
@@ -96,7 +96,7 @@ export async function beginRun(
     endpoints,
     policy,
     normalizerVersion: NORMALIZER_VERSION,
-    isMoving: interrupted?.isMoving || !isSamePolicy(inForce, policy),
+    isMoving: interrupted?.isMoving || !isDeepStrictEqual(inForce, policy),
     newest,
     reached: 0,
     counts: NOTHING_READ,
@@ -119,7 +119,7 @@ export async function beginRun(
     for (const seq of parts.flatMap(({ ahead }) => ahead)) run.done[seq] = 1
   } else {
     await clearJob(trx)
-    if (!isSamePolicy(inForce, policy)) await savePolicy(trx, policy)
+    if (!isDeepStrictEqual(inForce, policy)) await savePolicy(trx, policy)
   }
   for (const one of parts.flatMap(({ concerned }) => concerned)) noteConcerned(run, one)
   await saveRun(trx, run)
@@ -175,7 +175,6 @@ export function noteConcerned(run: Run, concern: Concern): void {
   run.unsaved.concerned.push(concern)
 }
 
-/** Records that an event leads to a source, a payment or a customer. */
 export function noteLeading(run: Run, name: string, seq: number): void {
   run.leading.set(name, (run.leading.get(name) ?? new Set()).add(seq))
 }
@@ -214,17 +213,12 @@ export interface DifferenceSummary {
 export type AccessDifference = Omit<NewChange, 'at' | 'cause'>
 
 /** A customer after the changes; null: as stored. */
-export interface CustomerAhead {
-  readonly environment: Environment
-  readonly customerId: string
+export interface CustomerAhead extends PersonKey {
   readonly activeProducts: readonly string[] | null
   readonly accounts: Accounts | null
 }
 
-export function summarise(
-  differences: readonly AccessDifference[],
-  sampleSize: number,
-): RecomputeReport['access'] {
+export function summarise(differences: readonly AccessDifference[], sampleSize: number) {
   const summaryOf = (own: readonly AccessDifference[]): DifferenceSummary => {
     const gains = own.filter(({ before, after }) => after.active && !before.active).length
     const losses = own.filter(({ before, after }) => before.active && !after.active).length

@@ -44,7 +44,6 @@ export async function settleGroups(trx: Tx, run: Run, seeds: Seeds): Promise<num
 
 type Differences = Awaited<ReturnType<typeof differencesIn>>
 
-/** The differences between the stored state of a group and its events. */
 async function differencesIn(trx: Tx, group: Group, now: number) {
   const { links, derived } = group
   return {
@@ -57,7 +56,6 @@ async function differencesIn(trx: Tx, group: Group, now: number) {
   }
 }
 
-/** An event and its new columns. */
 type EventDifference = ReturnType<typeof eventDifferences>[number]
 
 function eventDifferences({ events, derived }: Group) {
@@ -202,7 +200,6 @@ export function noteAhead(
   customers.set(name, { ...known, ...next })
 }
 
-/** Lists each difference by name. */
 function namesOf(
   { environment }: Group,
   { events, links, unlinked, sources, access }: Differences,

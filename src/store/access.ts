@@ -14,22 +14,15 @@ import { EPOCH_SETTING, formatCursor, NO_EPOCH } from './changes.js'
 import { engineOf } from './engine.js'
 import { type EntitlementRecord, isDue } from './entitlements.js'
 import { manualEventIn } from './events.js'
-import type { Db, IdPage } from './schema.js'
+import type { Db, IdPage, PersonKey } from './schema.js'
 import { type StateRow, stateOf } from './sources.js'
 
 /** `at`: epoch milliseconds; null asks about now. */
-export interface AccessQuery {
-  readonly environment: Environment
-  readonly customerId: string
+export interface AccessQuery extends PersonKey {
   readonly at: number | null
 }
 
-/** What one customer may use. */
-export async function readAccess(
-  db: Db,
-  clock: () => number,
-  { customerId, ...query }: AccessQuery,
-): Promise<AccessAnswer> {
+export async function readAccess(db: Db, clock: () => number, { customerId, ...query }: AccessQuery) {
   const [answer] = await readAccesses(db, clock, { ...query, customerIds: [customerId] })
   return answer as AccessAnswer
 }
@@ -113,7 +106,6 @@ export interface ProductCustomersQuery extends IdPage {
   readonly productId: string
 }
 
-/** A customer with access to the product asked about. */
 export interface ProductCustomer {
   readonly customerId: string
   readonly entitlement: Entitlement

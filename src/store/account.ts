@@ -1,13 +1,12 @@
 /* Everything stored about one customer: the explanation of their access, and what is known of the person. */
 
-import { type Selectable, sql } from 'kysely'
+import { sql } from 'kysely'
 import { afterErasures, foldActs } from '../entitlements/by-hand.js'
 import { instantFor, viewSource } from '../entitlements/entitlement.js'
 import {
   type Explanation,
   explain,
   type StoredAccount,
-  type StoredHold,
   type StoredSourceEvent,
 } from '../entitlements/explain.js'
 import { historyEvent } from '../entitlements/history.js'
@@ -20,8 +19,9 @@ import { compareText } from '../provider/order.js'
 import type { AccessQuery } from './access.js'
 import { bulkLookup } from './bulk.js'
 import { type CustomerRecord, loadCustomer, loadCustomers, loadReferences } from './customers.js'
+import type { EventGlance } from './event-walk.js'
 import { loadManualEvents } from './events.js'
-import type { Db, EventsTable } from './schema.js'
+import type { Db, EventsTable, PersonKey } from './schema.js'
 import { loadPolicy } from './settings.js'
 import { loadSources, loadSourcesOfCustomers, readHistory, type StoredSource } from './sources.js'
 import { eventInForm } from './stored-form.js'
@@ -68,9 +68,8 @@ export async function loadAccount(
     if (event.customerId === null) return event.productId === productId
     return (event.productId ?? productId) === productId
   })
-  const { blocks, erasures } = foldActs(
-    (await loadManualEvents(db, environment, [customerId])).get(customerId),
-  )
+  const acts = await loadManualEvents(db, environment, [customerId])
+  const { blocks, erasures } = foldActs(acts.get(customerId))
   const isKnown =
     own.length > 0 ||
     holds.some(({ event }) => event.customerId === customerId) ||
@@ -78,23 +77,18 @@ export async function loadAccount(
   return { customerId, environment, isKnown, sources, blocks, erasures, holds }
 }
 
-type EventRow = Pick<
-  Selectable<EventsTable>,
-  'seq' | 'event_id' | 'normalized' | 'received_at' | 'disposition'
->
+type EventRow = Pick<EventGlance, 'seq' | 'received_at' | 'disposition'> &
+  Pick<EventsTable, 'event_id' | 'normalized'>
 
 const selectEvents = bulkLookup(
   ['seq'],
-  (matches) => sql<EventRow>`
-    select seq, event_id, normalized, received_at, disposition from events where ${matches}`,
+  sql<EventRow>`select seq, event_id, normalized, received_at, disposition from events where`,
 )
 
 async function loadEvents(db: Db, source: StoredSource | undefined): Promise<readonly StoredSourceEvent[]> {
   const history = source === undefined ? [] : readHistory(source)
-  const rows = await selectEvents(
-    db,
-    history.map(({ seq }) => [seq]),
-  )
+  const keys = history.map(({ seq }) => [seq])
+  const rows = await selectEvents(db, keys)
   return rows.sort((a, b) => a.seq - b.seq).flatMap((row) => storedEvent(row) ?? [])
 }
 
@@ -102,22 +96,14 @@ async function loadEvents(db: Db, source: StoredSource | undefined): Promise<rea
 const HOLDS_SEEN = 1000
 
 /** Held events, newest first, that name the customer, or nobody. */
-async function loadHolds(
-  db: Db,
-  environment: Environment,
-  customerId: string,
-): Promise<readonly StoredHold[]> {
-  const rows = await db
-    .selectFrom('events')
-    .select(['seq', 'event_id', 'normalized', 'received_at', 'disposition'])
-    .select(['source_kind', 'source_id', 'reason'])
-    .where('environment', '=', environment)
-    // Both values as literals: only then does SQLite use the index of waiting events.
-    .where(sql<boolean>`disposition in ('held', 'quarantined') and disposition = 'held'`)
-    .where((eb) => eb.or([eb('customer_id', 'is', null), eb('customer_id', '=', customerId)]))
-    .orderBy('seq', 'desc')
-    .limit(HOLDS_SEEN)
-    .execute()
+async function loadHolds(db: Db, environment: Environment, customerId: string) {
+  // Both values as literals: only then does SQLite use the index of waiting events.
+  const { rows } = await sql<EventRow & Pick<EventsTable, 'source_kind' | 'source_id' | 'reason'>>`
+    select seq, event_id, normalized, received_at, disposition, source_kind, source_id, reason from events
+    where environment = ${environment} and disposition in ('held', 'quarantined') and disposition = 'held'
+      and (customer_id is null or customer_id = ${customerId}) order by seq desc limit ${HOLDS_SEEN}`.execute(
+    db,
+  )
   return rows.flatMap((row) => {
     const stored = storedEvent(row)
     const { source_kind: kind, source_id: id } = row
@@ -134,11 +120,6 @@ function storedEvent(row: EventRow): StoredSourceEvent | null {
   if (event === null || disposition === 'quarantined') return null
   const byHand = read?.subject === 'manual' ? { actor: read.actor, reason: read.reason } : {}
   return { event, receivedAt, disposition, ...byHand }
-}
-
-export interface CustomerQuery {
-  readonly environment: Environment
-  readonly customerId: string
 }
 
 /** Everything known about one person in one environment. Personal data: never logged. */
@@ -165,13 +146,12 @@ export interface KnownSource {
 export async function readKnownCustomer(
   db: Db,
   clock: () => number,
-  { environment, customerId }: CustomerQuery,
+  { environment, customerId }: PersonKey,
 ): Promise<KnownCustomer | null> {
   const record = await loadCustomer(db, environment, customerId)
   const sources = (await loadSourcesOfCustomers(db, environment, [customerId])).get(customerId) ?? []
-  const { blocks, erasures } = foldActs(
-    (await loadManualEvents(db, environment, [customerId])).get(customerId),
-  )
+  const acts = await loadManualEvents(db, environment, [customerId])
+  const { blocks, erasures } = foldActs(acts.get(customerId))
   const isKnown = record !== undefined || [sources, blocks, erasures].some(({ length }) => length > 0)
   if (!isKnown) return null
   const now = clock()
@@ -181,7 +161,7 @@ export async function readKnownCustomer(
     environment,
     facts,
     metadata: metadataIn(facts),
-    references: await loadReferences(db, environment, customerId),
+    references: await loadReferences(db, environment, [customerId]),
     blocks,
     deletedAt: record?.deletedAt ?? null,
     erasedAt: erasures[0]?.at ?? null,

@@ -6,13 +6,6 @@ import type { Database, Db } from './schema.js'
 /** Runs for all of these rows, and returns all results, unordered. */
 type BulkStatement<Answer> = (db: Db, rows: readonly Row[]) => Promise<Answer[]>
 
-/** An update of table rows from the values of each row, which `from` brings in: between `set …` and `where …`. */
-export function bulkUpdate<Answer = never>(
-  write: (values: EachRow['values'], from: RawBuilder<unknown>) => RawBuilder<Answer>,
-): BulkStatement<Answer> {
-  return statementAbout(({ values, from }) => write(values, from))
-}
-
 /** A statement for the rows as a list, such as `values (…)`; it has no other parameters. */
 export function bulkStatement<Answer = never>(
   write: (list: RawBuilder<unknown>) => RawBuilder<Answer>,
@@ -20,20 +13,33 @@ export function bulkStatement<Answer = never>(
   return statementAbout(({ list }) => write(list))
 }
 
+/** A statement up to its `where`, or one with that condition anywhere in it. */
+type Lookup<Answer> = RawBuilder<Answer> | ((matches: RawBuilder<unknown>) => RawBuilder<Answer>)
+
 /** A statement for the table rows in which these columns have the given values. */
-export function bulkLookup<Answer = never>(
-  columns: readonly string[],
-  write: (matches: RawBuilder<unknown>) => RawBuilder<Answer>,
-): BulkStatement<Answer> {
-  return statementAbout((row) => write(row.has(columns)))
+export function bulkLookup<Answer = never>(columns: readonly string[], lookup: Lookup<Answer>) {
+  return statementAbout((row) => {
+    const matches = row.has(columns)
+    return typeof lookup === 'function' ? lookup(matches) : sql<Answer>`${lookup} ${matches}`
+  })
 }
 
 /** The same within one environment, for each value of this column. */
-export function lookupIn<Answer = never>(
+export function lookupIn<Answer = never>(column: string, lookup: Lookup<Answer>) {
+  return lookupAs(column, lookup, (rows) => rows)
+}
+
+/** The same, with all rows put into one shape. */
+export function lookupAs<Answer, Shaped>(
   column: string,
-  write: (matches: RawBuilder<unknown>) => RawBuilder<Answer>,
+  lookup: Lookup<Answer>,
+  shape: (rows: Answer[]) => Shaped,
 ) {
-  return inEnvironment(bulkLookup(['environment', column], write), (value: string) => [value])
+  const select = bulkLookup(['environment', column], lookup)
+  return async (db: Db, environment: Environment, values: readonly string[]): Promise<Shaped> => {
+    const keys = [...new Set(values)].map((value) => [environment, value])
+    return shape(await select(db, keys))
+  }
 }
 
 /** Runs a statement for items of one environment, which comes before the values of each. */
@@ -44,7 +50,10 @@ export function inEnvironment<Item, Answer>(statement: BulkStatement<Answer>, va
   }
 }
 
-function statementAbout<Answer>(write: (row: EachRow) => RawBuilder<Answer>): BulkStatement<Answer> {
+/** A statement written with the parts of one row; it has no other parameters. */
+export function statementAbout<Answer = never>(
+  write: (row: EachRow) => RawBuilder<Answer>,
+): BulkStatement<Answer> {
   return async (db, rows) =>
     rows.length === 0 ? [] : ((await engineOf(db).forEach(db, write, rows)) as Answer[])
 }
@@ -80,19 +89,17 @@ export function bulkInsert<Table extends keyof Database>(
 }
 
 /**
- * The same, but an existing row with the same key gets the new values of the columns `updating`; if omitted, of all.
- * Each key at most once. Every column that is set is written to all its indexes, even if its value stays the same.
+ * The same, but an existing row with the same key gets its new values. Each key at most
+ * once. Every column that is set is written to all its indexes, even if its value stays the same.
  */
 export function bulkUpsert<Table extends keyof Database>(
   table: Table,
   key: readonly (keyof Database[Table] & string)[],
-  { updating }: { readonly updating?: readonly (keyof Database[Table] & string)[] } = {},
 ) {
-  const isKey = (column: string): boolean => key.some((one) => one === column)
   return bulkInsert(table, (columns) => {
-    const set = (updating ?? columns.filter((column) => !isKey(column))).map(
-      (column) => sql`${sql.ref(column)} = excluded.${sql.ref(column)}`,
-    )
+    const set = columns
+      .filter((column) => !key.some((one) => one === column))
+      .map((column) => sql`${sql.ref(column)} = excluded.${sql.ref(column)}`)
     return sql`on conflict (${refs(key)}) do update set ${sql.join(set)}`
   })
 }

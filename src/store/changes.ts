@@ -5,15 +5,13 @@ import { type Selectable, sql } from 'kysely'
 import type { AccessSnapshot } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
 import { bulkInsert } from './bulk.js'
-import type { ChangesTable, Db, Tx } from './schema.js'
+import type { ChangesTable, Db, PersonKey, Tx } from './schema.js'
 import { getSetting, setSetting } from './settings.js'
 
 /** One change of one entitlement, by an event, by time alone, or by a recompute. */
-export interface NewChange {
+export interface NewChange extends PersonKey {
   /** When it was written, in epoch milliseconds. */
   readonly at: number
-  readonly environment: Environment
-  readonly customerId: string
   readonly productId: string
   readonly before: AccessSnapshot
   readonly after: AccessSnapshot
@@ -42,12 +40,7 @@ export function appendChanges(trx: Tx, changes: readonly NewChange[]): Promise<v
 }
 
 /** The changes of one environment, or of all (null), after a cursor, oldest first. */
-export async function loadChanges(
-  db: Db,
-  environment: Environment | null,
-  after: number,
-  limit: number,
-): Promise<readonly Change[]> {
+export async function loadChanges(db: Db, environment: Environment | null, after: number, limit: number) {
   let changes = db.selectFrom('changes').selectAll().where('cursor', '>', after)
   if (environment !== null) changes = changes.where('environment', '=', environment)
   return (await changes.orderBy('cursor').limit(limit).execute()).map(changeOf)
@@ -60,19 +53,11 @@ export async function latestCursor(db: Db): Promise<number> {
   return rows[0]?.cursor ?? 0
 }
 
-export function changeOf({ cursor, at, environment, ...row }: Selectable<ChangesTable>): Change {
+export function changeOf(row: Selectable<ChangesTable>): Change {
+  const { cursor, at, environment, customer_id: customerId, product_id: productId } = row
   const [before, after] = [JSON.parse(row.before) as AccessSnapshot, JSON.parse(row.after) as AccessSnapshot]
   const cause = { kind: row.cause_kind, eventId: row.cause_event_id }
-  return {
-    cursor,
-    at,
-    environment,
-    customerId: row.customer_id,
-    productId: row.product_id,
-    before,
-    after,
-    cause,
-  }
+  return { cursor, at, environment, customerId, productId, before, after, cause }
 }
 
 export const EPOCH_SETTING = 'change_log_epoch'
@@ -124,10 +109,7 @@ export interface ListedChange extends Omit<Change, 'cursor'> {
 }
 
 /** The changes after a cursor, oldest first, at most `limit`; null for a cursor that is not of this log. */
-export async function readChangePage(
-  db: Db,
-  { environment, after, limit }: ChangePageQuery,
-): Promise<readonly ListedChange[] | null> {
+export async function readChangePage(db: Db, { environment, after, limit }: ChangePageQuery) {
   const epoch = await changeLogEpoch(db)
   const number = after === null ? 0 : numberIn(epoch, after)
   if (number === null || number > (await latestCursor(db))) return null

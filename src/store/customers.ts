@@ -12,36 +12,31 @@ import {
   referencesIn,
 } from '../provider/facts.js'
 import { compareText } from '../provider/order.js'
-import { bulkInsert, bulkLookup, bulkUpsert, inOneGo, lookupIn } from './bulk.js'
+import { bulkInsert, bulkLookup, bulkUpsert, inOneGo, lookupAs, lookupIn } from './bulk.js'
 import {
   type CustomerReferencesTable,
   type CustomersTable,
   type Db,
   EVERY_ID,
-  type EventsTable,
-  type IdPage,
+  type PersonKey,
   type SourcesTable,
   type Tx,
 } from './schema.js'
 import { eventInFormIfReadable } from './stored-form.js'
 import { markForSync } from './sync-state.js'
 
-const selectCustomers = lookupIn(
+/** By customer id; unknown customers are not in the map. */
+export const loadCustomers = lookupAs(
   'customer_id',
-  (matches) => sql<CustomersTable>`select * from customers where ${matches}`,
+  sql<CustomersTable>`select * from customers where`,
+  (rows): ReadonlyMap<string, CustomerRecord> =>
+    new Map(
+      rows.map(({ customer_id: customerId, facts, deleted_at: deletedAt }) => {
+        return [customerId, { customerId, facts: JSON.parse(facts) as CustomerFacts, deletedAt }]
+      }),
+    ),
 )
 
-/** By customer id; unknown customers are not in the map. */
-export async function loadCustomers(
-  db: Db,
-  environment: Environment,
-  customerIds: readonly string[],
-): Promise<ReadonlyMap<string, CustomerRecord>> {
-  const rows = await selectCustomers(db, environment, customerIds)
-  return new Map(rows.map((row) => [row.customer_id, fromRow(row)]))
-}
-
-/** An event that names a customer. */
 export interface NamingEvent {
   readonly event: PersonalFields & Pick<NormalizedEvent, 'type'>
   /** Whether it belongs to a source of the customer it names: then `loadOwnEvents` finds it. */
@@ -94,17 +89,12 @@ export async function saveCustomerFacts(
   await saveReferences(trx, references)
 }
 
-/** Whether a fact has replaced another value. */
 function replacesAny(before: CustomerFacts, after: CustomerFacts): boolean {
   return (Object.keys(before) as FactName[]).some((name) => before[name]?.value !== after[name]?.value)
 }
 
 /** A customer with the newest event for each fact; undefined if nothing is known. */
-export async function loadCustomer(
-  db: Db,
-  environment: Environment,
-  customerId: string,
-): Promise<CustomerRecord | undefined> {
+export async function loadCustomer(db: Db, environment: Environment, customerId: string) {
   const record = (await loadCustomers(db, environment, [customerId])).get(customerId)
   if (record === undefined) return undefined
   const namingEvents = await loadOwnEvents(db, environment, customerId)
@@ -115,13 +105,12 @@ const upsertCustomers = bulkUpsert('customers', ['environment', 'customer_id'])
 
 const LOOKUP_KEY = ['environment', 'name', 'value', 'customer_id'] as const
 const insertLookups = bulkInsert('customer_lookups', () => sql`on conflict do nothing`)
-const deleteLookups = bulkLookup(LOOKUP_KEY, (matches) => sql`delete from customer_lookups where ${matches}`)
+const deleteLookups = bulkLookup(LOOKUP_KEY, sql`delete from customer_lookups where`)
 
 const markHolders = bulkLookup(
   ['environment', 'name', 'value'],
-  (matches) => sql`
-    insert into sync_marks (environment, customer_id)
-    select environment, customer_id from customer_lookups where ${matches}`,
+  sql`insert into sync_marks (environment, customer_id)
+    select environment, customer_id from customer_lookups where`,
 )
 
 /**
@@ -174,23 +163,14 @@ function textOf(facts: CustomerFacts): string {
   return JSON.stringify(Object.fromEntries(inOrder))
 }
 
-function fromRow(row: CustomersTable): CustomerRecord {
-  return {
-    customerId: row.customer_id,
-    facts: JSON.parse(row.facts) as CustomerFacts,
-    deletedAt: row.deleted_at,
-  }
-}
-
 const selectHistories = lookupIn(
   'customer_id',
-  (isOfCustomer) => sql<Pick<SourcesTable, 'history' | 'newest_at'>>`
-    select history, newest_at from sources where ${isOfCustomer}`,
+  sql<Pick<SourcesTable, 'history' | 'newest_at'>>`select history, newest_at from sources where`,
 )
 
 const selectForms = bulkLookup(
   ['seq'],
-  (isAsked) => sql<Pick<EventsTable, 'normalized'>>`select normalized from events where ${isAsked}`,
+  sql<{ normalized: string | null }>`select normalized from events where`,
 )
 
 /**
@@ -219,37 +199,22 @@ export async function loadForms(db: Db, seqs: readonly number[]): Promise<readon
   return rows.flatMap(({ normalized }) => (normalized && eventInFormIfReadable(normalized)) || [])
 }
 
-/** The facts about a customer from all events together; `record` is null if no event names them. */
-export interface PersonFacts {
-  readonly record: CustomerRecord | null
-  readonly references: readonly Reference[]
-}
+const deleteCustomers = lookupIn('customer_id', sql`delete from customers where`)
 
-const deleteCustomers = lookupIn('customer_id', (matches) => sql`delete from customers where ${matches}`)
-
-/** Stores exactly these facts about these customers. By customer id. */
-export async function replacePeople(
+/** Stores exactly these facts about a customer. @param record null: no event names them */
+export async function replacePerson(
   trx: Tx,
-  environment: Environment,
-  people: ReadonlyMap<string, PersonFacts>,
+  { environment, customerId }: PersonKey,
+  record: CustomerRecord | null,
+  references: readonly Reference[],
 ): Promise<void> {
-  const stored = await loadCustomers(trx, environment, [...people.keys()])
-  const records = [...people].map(
-    ([customerId, { record }]) => record ?? { customerId, facts: {}, deletedAt: null },
-  )
+  const stored = await loadCustomers(trx, environment, [customerId])
   // Saved even if no event names them: saving marks the other customers of their accounts.
-  await saveCustomers(trx, environment, stored, records)
-  const unnamed = [...people].filter(([, { record }]) => record === null)
-  await deleteCustomers(
-    trx,
-    environment,
-    unnamed.map(([customerId]) => customerId),
-  )
-  await deleteReferences(trx, environment, [...people.keys()])
-  const references = [...people].flatMap(([customerId, person]) =>
-    person.references.map(({ name, value }) => ({ environment, name, value, customer_id: customerId })),
-  )
-  await saveReferences(trx, references)
+  await saveCustomers(trx, environment, stored, [record ?? { customerId, facts: {}, deletedAt: null }])
+  if (record === null) await deleteCustomers(trx, environment, [customerId])
+  await deleteReferences(trx, environment, [customerId])
+  const rows = references.map((one) => ({ ...one, environment, customer_id: customerId }))
+  await saveReferences(trx, rows)
 }
 
 /** One person in one environment. Personal data: never logged. */
@@ -263,33 +228,14 @@ export interface CustomerRecord {
 /** Keeps every reference in any event of a customer: each of their payments may have its own. */
 const saveReferences = bulkInsert('customer_references', () => sql`on conflict do nothing`)
 
-export const deleteReferences = lookupIn(
-  'customer_id',
-  (isTheirs) => sql`delete from customer_references where ${isTheirs}`,
-)
-
-const selectReferences = lookupIn(
-  'customer_id',
-  (isTheirs) => sql<Reference>`select name, value from customer_references where ${isTheirs}`,
-)
+export const deleteReferences = lookupIn('customer_id', sql`delete from customer_references where`)
 
 function finderIn(table: 'customer_references' | 'customer_lookups') {
-  return async (
-    db: Db,
-    environment: Environment,
-    { name, value }: CustomerLookup,
-    { after, limit }: IdPage = EVERY_ID,
-  ): Promise<readonly string[]> => {
-    const rows = await db
-      .selectFrom(table)
-      .select('customer_id')
-      .where('environment', '=', environment)
-      .where('name', '=', name)
-      .where('value', '=', lookupValue(name, value))
-      .where('customer_id', '>', after)
-      .orderBy('customer_id')
-      .limit(limit)
-      .execute()
+  return async (db: Db, environment: Environment, { name, value }: CustomerLookup, page = EVERY_ID) => {
+    const { rows } = await sql<Pick<CustomerReferencesTable, 'customer_id'>>`
+      select customer_id from ${sql.table(table)} where environment = ${environment} and name = ${name}
+        and value = ${lookupValue(name, value)} and customer_id > ${page.after}
+      order by customer_id limit ${page.limit}`.execute(db)
     return rows.map((row) => row.customer_id)
   }
 }
@@ -323,13 +269,10 @@ export async function findCustomersByReferences(
   return new Map([...byValue].map(([value, rows]) => [value, rows.map((row) => row.customer_id)]))
 }
 
-/** Every reference of a customer, by name, then value. */
-export async function loadReferences(
-  db: Db,
-  environment: Environment,
-  customerId: string,
-): Promise<readonly Reference[]> {
+/** Every reference of these customers, by name, then value. */
+export const loadReferences = lookupAs(
+  'customer_id',
+  sql<Reference>`select name, value from customer_references where`,
   // Sorted here: for `order by`, SQLite would read all references of the store through the key.
-  const rows = await selectReferences(db, environment, [customerId])
-  return rows.sort((a, b) => compareText(a.name, b.name) || compareText(a.value, b.value))
-}
+  (rows) => rows.sort((a, b) => compareText(a.name, b.name) || compareText(a.value, b.value)),
+)

@@ -1,7 +1,7 @@
 import { CompiledQuery, sql } from 'kysely'
 import { bulkUpsert } from './bulk.js'
 import type { DeliveredEvent } from './events.js'
-import type { Db, DeliveryPaceTable, Tx } from './schema.js'
+import type { Database, Db, Tx } from './schema.js'
 
 /** Nights and weekends are quiet in most shops: the longest silences of a whole week and more are known. */
 export const WEEK_MS = 7 * 86_400_000
@@ -69,17 +69,14 @@ const upsertPaces = bulkUpsert('delivery_pace', ['endpoint'])
 
 /** By endpoint name, including endpoints that are not configured any more. */
 export async function loadPaces(db: Db): Promise<ReadonlyMap<string, DeliveryPace>> {
-  const { rows } = await db.executeQuery<DeliveryPaceTable>(SELECT_ALL)
+  const { rows } = await db.executeQuery<Database['delivery_pace']>(SELECT_ALL)
   return new Map(rows.map(({ endpoint, pace }) => [endpoint, JSON.parse(pace) as DeliveryPace]))
 }
 
 /** When the newest event arrived, and its time by its sender's clock; null if nothing is stored. */
-export async function loadNewestTimes(
-  db: Db,
-): Promise<{ readonly receivedAt: number; readonly createdAt: number | null } | null> {
+export async function loadNewestTimes(db: Db) {
   const { rows } = await sql<{ receivedAt: number; createdAt: number | null }>`
-    select received_at as "receivedAt", created_at as "createdAt" from events order by seq desc limit 1`.execute(
-    db,
-  )
+    select received_at as "receivedAt", created_at as "createdAt" from events
+    order by seq desc limit 1`.execute(db)
   return rows[0] ?? null
 }

@@ -9,13 +9,8 @@ import { engineOf } from './engine.js'
 import { manualEventIn, setBody } from './events.js'
 import { forgetJoinLinks } from './join-links.js'
 import { forgetJobRecords } from './recompute.js'
-import type { Db, EventsTable, SourcesTable, Tx } from './schema.js'
+import type { Db, EventsTable, PersonKey, SourcesTable, Tx } from './schema.js'
 import { eventInForm, formOf } from './stored-form.js'
-
-export interface PersonKey {
-  readonly environment: Environment
-  readonly customerId: string
-}
 
 /** The change by hand that erases somebody. */
 export interface ErasureAct extends ManualEvent {
@@ -50,16 +45,11 @@ async function erasuresWhere(db: Db, which: RawBuilder<unknown>): Promise<readon
 }
 
 /** Null if the customer is not erased. */
-export async function loadErasure(
-  db: Db,
-  environment: Environment,
-  customerId: string,
-): Promise<ErasureRecord | null> {
+export async function loadErasure(db: Db, environment: Environment, customerId: string) {
   const [found] = await erasuresWhere(db, sql`environment = ${environment} and customer_id = ${customerId}`)
   return found ?? null
 }
 
-/** Erasures whose data is still to be removed. */
 export function loadUnfinishedErasures(db: Db): Promise<readonly ErasureRecord[]> {
   return erasuresWhere(db, sql`finished_at is null`)
 }
@@ -95,10 +85,7 @@ export async function finishErasure(
 }
 
 /** Has the next `finishErasures` remove what is stored of these people once more. */
-export const reopenErasures = lookupIn(
-  'customer_id',
-  (isTheirs) => sql`update erasures set finished_at = null where ${isTheirs}`,
-)
+export const reopenErasures = lookupIn('customer_id', sql`update erasures set finished_at = null where`)
 
 export async function forgetPerson(trx: Tx, environment: Environment, customerId: string): Promise<void> {
   const stored = await loadCustomers(trx, environment, [customerId])
@@ -109,13 +96,8 @@ export async function forgetPerson(trx: Tx, environment: Environment, customerId
 }
 
 export async function hasErasedSince(db: Db, at: number): Promise<boolean> {
-  const found = await db
-    .selectFrom('erasures')
-    .select('customer_id')
-    .where('erased_at', '>=', at)
-    .limit(1)
-    .execute()
-  return found.length > 0
+  const { rows } = await sql`select 1 from erasures where erased_at >= ${at} limit 1`.execute(db)
+  return rows.length > 0
 }
 
 /** Customers whom the provider reported as deleted, and who are not erased. */
@@ -147,10 +129,7 @@ const SOURCES_PER_STEP = 10_000
  * The numbers of all events that may be about a customer: events that name them, events without a customer in one of
  * their sources, and events without customer or source that contain the id.
  */
-export async function loadSeqsOfPerson(
-  db: Db,
-  { environment, customerId }: PersonKey,
-): Promise<readonly number[]> {
+export async function loadSeqsOfPerson(db: Db, { environment, customerId }: PersonKey) {
   const engine = engineOf(db)
   const withoutSource = await sql<{ seq: number }>`
     select seq from events where source_kind is null and environment = ${environment}
@@ -162,10 +141,10 @@ export async function loadSeqsOfPerson(
   const newest = await sql<{ seq: number | null }>`select max(seq) as seq from sources`.execute(db)
   for (let from = 0; from < (newest.rows[0]?.seq ?? 0); from += SOURCES_PER_STEP) {
     // A history is JSON: another customer's source may contain events that name this one.
+    const names = engine.contains('history', JSON.stringify(customerId))
     const { rows } = await sql<Pick<SourcesTable, 'environment' | 'customer_id' | 'history'>>`
       select environment, customer_id, history from sources
-      where seq > ${from} and seq <= ${from + SOURCES_PER_STEP}
-        and (customer_id = ${customerId} or ${engine.contains('history', JSON.stringify(customerId))})`.execute(
+      where seq > ${from} and seq <= ${from + SOURCES_PER_STEP} and (customer_id = ${customerId} or ${names})`.execute(
       db,
     )
     for (const source of rows.filter((row) => row.environment === environment)) {
@@ -195,12 +174,7 @@ export async function loadStoredBodies(db: Db, seqs: readonly number[]): Promise
   }))
 }
 
-export async function saveRedacted(
-  trx: Tx,
-  seq: number,
-  { body, removed, event }: Redacted,
-  now: number,
-): Promise<void> {
+export async function saveRedacted(trx: Tx, seq: number, { body, removed, event }: Redacted, now: number) {
   const withBody = removed === null ? sql`` : sql`, ${setBody(body, removed, now)}`
   const form = event && formOf(event)
   await sql`update events set normalized = ${form} ${withBody} where seq = ${seq}`.execute(trx)

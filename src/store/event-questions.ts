@@ -38,7 +38,7 @@ export async function readEventPage(
   const found: number[] = []
   let next: number | null = null
   let lookedAt = 0
-  for await (const step of walkEvents(db, filter, { order: 'newest first', beyond: before })) {
+  for await (const step of walkEvents(db, filter, 'newest first', before)) {
     found.push(...step.matching)
     lookedAt += step.lookedAt
     if (found.length > limit) next = found[limit - 1] ?? null
@@ -93,19 +93,10 @@ export interface EventBodyQuery extends EventQuery {
   readonly sha256: string | null
 }
 
-export interface EventBody {
-  /** Of `bytes`, in lower-case hex; if they are gone, of the original. */
-  readonly sha256: string
-  /** The original bytes, unless `removed` is set; null: they are gone. */
-  readonly bytes: Buffer | null
-  readonly removed: BodyRemoval | null
-}
+export type EventBody = Readonly<ReturnType<typeof toBody>>
 
 /** Null if there is no such event, or no such body under its id. */
-export async function readEventBody(
-  db: Db,
-  { environment, eventId, sha256 }: EventBodyQuery,
-): Promise<EventBody | null> {
+export async function readEventBody(db: Db, { environment, eventId, sha256 }: EventBodyQuery) {
   const bodyIn = async (table: 'events' | 'event_conflicts', which = sql`true`) => {
     const { rows } = await sql<BodyRow>`
       select body_sha256, body, body_removed, body_removed_at from ${sql.table(table)}
@@ -122,8 +113,10 @@ export async function readEventBody(
 
 type BodyRow = RemovalColumns & Pick<BodyColumns, 'body_sha256' | 'body'>
 
-function toBody(row: BodyRow): EventBody {
+function toBody(row: BodyRow) {
+  /** If it is set, the bytes are not the original ones. */
   const removed = removalIn(row)
+  /** Of the bytes, in lower-case hex; if they are gone (null), of the original. */
   const sha256 = removed === null || row.body === null ? row.body_sha256 : sha256Of(row.body)
   return { sha256, bytes: row.body, removed }
 }
@@ -205,18 +198,14 @@ export interface StoredDelivery
 export type MissingDelivery = 'removed' | 'altered'
 
 /** These events in the order of arrival, each followed by other bodies that came under its id. */
-export async function* loadDeliveries(
-  db: Db,
-  seqs: readonly number[],
-): AsyncGenerator<StoredDelivery | MissingDelivery> {
+export async function* loadDeliveries(db: Db, seqs: readonly number[]) {
   const events = await db.selectFrom('events').selectAll().where('seq', 'in', seqs).orderBy('seq').execute()
   for (const event of events) {
     yield toDelivery(event, event.normalized)
     const isOther = sql`environment = ${event.environment} and event_id = ${event.event_id}`
     const { rows: hashes } = await sql<{ sha256: string }>`
-      select body_sha256 as sha256 from event_conflicts where ${isOther} order by received_at, body_sha256`.execute(
-      db,
-    )
+      select body_sha256 as sha256 from event_conflicts
+      where ${isOther} order by received_at, body_sha256`.execute(db)
     // One by one: a body has up to a mebibyte, and there may be many.
     for (const { sha256 } of hashes) {
       const { rows } = await sql<BodyColumns>`

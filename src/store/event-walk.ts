@@ -28,11 +28,7 @@ export type WalkOrder = 'newest first' | 'oldest first'
  * Walks through the stored events in bounded steps, beginning after a `seq` (null: at the end). Most filters have no
  * index: the caller decides how many steps to take. Steps don't share a transaction.
  */
-export async function* walkEvents(
-  db: Db,
-  filter: EventFilter,
-  { order, beyond }: { readonly order: WalkOrder; readonly beyond: number | null },
-) {
+export async function* walkEvents(db: Db, filter: EventFilter, order: WalkOrder, beyond: number | null) {
   let from = beyond
   for (;;) {
     const rows = await glanceAtEvents(db, filter, order, from)
@@ -83,7 +79,6 @@ export async function newestSeq(db: Db): Promise<number> {
   return rows[0]?.seq ?? 0
 }
 
-/** Whether an event matches a filter. */
 export function matchesFilter(event: Omit<EventGlance, 'seq'>, filter: EventFilter): boolean {
   return (
     event.environment === filter.environment &&

@@ -8,7 +8,7 @@ import {
   type NormalizedEvent,
   type QuarantineReason,
 } from '../provider/event.js'
-import { bulkInsert, bulkUpdate, lookupIn } from './bulk.js'
+import { bulkInsert, lookupAs, statementAbout } from './bulk.js'
 import { newestSeq } from './event-walk.js'
 import {
   type BodyColumns,
@@ -89,16 +89,6 @@ export interface NewEvent extends DeliveredEvent, EventReading {}
 export const setBody = (left: Buffer | null, why: BodyRemovalReason, now: number) =>
   sql`body_bytes = coalesce(body_bytes, length(body)), body = ${left}, body_removed = ${why}, body_removed_at = ${now}`
 
-/** Most batches hold no such body, and then every value less to bind counts. */
-function removalColumns(removed: RemovedBody | undefined, isAnyRemoved: boolean) {
-  if (!isAnyRemoved) return {}
-  return {
-    body_removed: removed?.why ?? null,
-    body_removed_at: removed?.at ?? null,
-    body_bytes: removed?.bytes ?? null,
-  }
-}
-
 const insert = bulkInsert('events')
 
 /** The number of the next stored event: a source's history contains it before the event is stored. */
@@ -123,8 +113,8 @@ export async function insertEvents(trx: Tx, events: readonly NewEvent[], first?:
   await insert(trx, rows)
 }
 
-function deliveryColumns(delivered: DeliveredEvent, isAnyRemoved: boolean) {
-  return {
+function deliveryColumns({ removed, ...delivered }: DeliveredEvent, isAnyRemoved: boolean) {
+  const columns = {
     environment: delivered.environment,
     event_id: delivered.eventId,
     endpoint: delivered.endpoint,
@@ -132,31 +122,25 @@ function deliveryColumns(delivered: DeliveredEvent, isAnyRemoved: boolean) {
     headers: JSON.stringify(delivered.headers),
     body: delivered.body,
     body_sha256: delivered.bodySha256,
-    ...removalColumns(delivered.removed, isAnyRemoved),
   }
+  // Most batches hold no such body, and then every value less to bind counts.
+  if (!isAnyRemoved) return columns
+  const { why: body_removed = null, at: body_removed_at = null, bytes: body_bytes = null } = removed ?? {}
+  return { ...columns, body_removed, body_removed_at, body_bytes }
 }
-
-const selectIds = lookupIn(
-  'event_id',
-  (matches) => sql<{ event_id: string }>`select event_id from events where ${matches}`,
-)
 
 /** Which of these ids are stored already. */
-export async function loadStoredIds(
-  db: Db,
-  environment: Environment,
-  eventIds: readonly string[],
-): Promise<ReadonlySet<string>> {
-  const rows = await selectIds(db, environment, [...new Set(eventIds)])
-  return new Set(rows.map((row) => row.event_id))
-}
+export const loadStoredIds = lookupAs(
+  'event_id',
+  sql<{ event_id: string }>`select event_id from events where`,
+  (rows): ReadonlySet<string> => new Set(rows.map((row) => row.event_id)),
+)
 
-const updatePlaces = bulkUpdate(
-  ([kind, id, seq], from) =>
+const updatePlaces = statementAbout(
+  ({ values: [kind, id, seq], from }) =>
     sql`update events set source_kind = ${kind}, source_id = ${id} ${from} where seq = ${seq}`,
 )
 
-/** Moves events to other sources. */
 export async function placeEvents(
   trx: Tx,
   moved: readonly { readonly seq: number; readonly source: SourceKey }[],
@@ -165,8 +149,8 @@ export async function placeEvents(
   await updatePlaces(trx, rows)
 }
 
-const updateDispositions = bulkUpdate(
-  ([disposition, reason, environment, id], from) => sql`
+const updateDispositions = statementAbout(
+  ({ values: [disposition, reason, environment, id], from }) => sql`
     update events set disposition = ${disposition}, reason = ${reason} ${from}
     where environment = ${environment} and event_id = ${id}`,
 )
@@ -181,8 +165,8 @@ export async function setDispositions(
   await updateDispositions(trx, rows)
 }
 
-const countDeliveries = bulkUpdate(
-  ([count, newest, last, environment, id], from) => sql<
+const countDeliveries = statementAbout(
+  ({ values: [count, newest, last, environment, id], from }) => sql<
     Pick<BodyColumns, 'environment' | 'event_id' | 'body_sha256'>
   >`
     update events set deliveries = deliveries + ${count},
@@ -215,10 +199,8 @@ export async function recordDuplicates<Delivered extends DeliveredEvent>(
   )
   const conflicts = deliveries.filter((one) => storedBodies.get(keyOf(one)) !== one.bodySha256)
   const others = tally(conflicts, (other) => `${keyOf(other)} ${other.bodySha256}`)
-  await upsertConflicts(
-    trx,
-    others.map(({ first, count }) => ({ ...deliveryColumns(first, true), deliveries: count })),
-  )
+  const rows = others.map(({ first, count }) => ({ ...deliveryColumns(first, true), deliveries: count }))
+  await upsertConflicts(trx, rows)
   return conflicts
 }
 
@@ -231,26 +213,20 @@ function tally(deliveries: readonly DeliveredEvent[], keyOf: (delivery: Delivere
   })
 }
 
-/** The condition on the type is exactly that of a partial index. */
-const selectManualEvents = lookupIn(
-  'customer_id',
-  (matches) => sql<{ event_id: string; normalized: string }>`
-    select event_id, normalized from events where ${matches} and type like 'manual.%'`,
-)
-
 /**
  * All changes by hand to these customers, by customer id, unordered. Few customers have any, and only a few events each:
  * they are folded for each question, so that no stored state can disagree with the events.
  */
-export async function loadManualEvents(
-  db: Db,
-  environment: Environment,
-  customerIds: readonly string[],
-): Promise<ReadonlyMap<string, readonly ManualEvent[]>> {
-  const rows = await selectManualEvents(db, environment, [...new Set(customerIds)])
-  const events = rows.flatMap(({ event_id, normalized }) => manualEventIn(normalized, event_id) ?? [])
-  return Map.groupBy(events, ({ customerId }) => customerId)
-}
+export const loadManualEvents = lookupAs(
+  'customer_id',
+  // The condition on the type is exactly that of a partial index.
+  sql<{ event_id: string; normalized: string }>`
+    select event_id, normalized from events where type like 'manual.%' and`,
+  (rows): ReadonlyMap<string, readonly ManualEvent[]> => {
+    const events = rows.flatMap(({ event_id, normalized }) => manualEventIn(normalized, event_id) ?? [])
+    return Map.groupBy(events, ({ customerId }) => customerId)
+  },
+)
 
 /** A provider's event may have any type: changes by hand are recognised by their subject. */
 export function manualEventIn(normalized: string, eventId: string): ManualEvent | null {
@@ -259,11 +235,7 @@ export function manualEventIn(normalized: string, eventId: string): ManualEvent 
 }
 
 /** One change by hand; null if no event with this id is stored. */
-export async function loadManualEvent(
-  db: Db,
-  environment: Environment,
-  eventId: string,
-): Promise<ManualEvent | null> {
+export async function loadManualEvent(db: Db, environment: Environment, eventId: string) {
   const { rows } = await sql<{ normalized: string | null }>`
     select normalized from events where environment = ${environment} and event_id = ${eventId}`.execute(db)
   const normalized = rows[0]?.normalized ?? null

@@ -44,9 +44,8 @@ async function expiredTo(db: Db): Promise<number> {
 }
 
 async function expireSettled(trx: Tx, now: number): Promise<number> {
-  await sql`update events set ${setBody(null, 'expired', now)} where seq in (${SETTLED}) and body is not null`.execute(
-    trx,
-  )
+  await sql`update events set ${setBody(null, 'expired', now)}
+    where seq in (${SETTLED}) and body is not null`.execute(trx)
   const done = await sql`delete from waiting_bodies where seq in (${SETTLED})`.execute(trx)
   return Number(done.numAffectedRows ?? 0)
 }
@@ -75,15 +74,11 @@ export async function nextAgingBodyAt(db: Db): Promise<number | null> {
   return rows[0]?.received_at ?? null
 }
 
-/** Old bodies kept because their events still wait: how many, and since when the first. */
-export interface WaitingBodies {
-  readonly count: number
-  /** Epoch milliseconds; null: there is none. */
-  readonly oldestAt: number | null
-}
+export type WaitingBodies = Awaited<ReturnType<typeof readWaitingBodies>>
 
-export async function readWaitingBodies(db: Db): Promise<WaitingBodies> {
-  const { rows } = await sql<WaitingBodies>`
+/** Old bodies kept because their events still wait: how many, and since when the first (null: there is none). */
+export async function readWaitingBodies(db: Db) {
+  const { rows } = await sql<{ readonly count: number; readonly oldestAt: number | null }>`
     select count(*) as count, min(received_at) as "oldestAt" from events
     where seq in (select seq from waiting_bodies) and ${WAITS} and body is not null`.execute(db)
   return rows[0] ?? { count: 0, oldestAt: null }

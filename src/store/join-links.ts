@@ -1,19 +1,14 @@
 import { sql } from 'kysely'
 import type { Environment } from '../provider/event.js'
-import type { Db, JoinLinksTable, Tx } from './schema.js'
+import type { Db, JoinLinksTable, PersonKey, Tx } from './schema.js'
 
 /** Identifies a link: its kind, and the hash of its text in hex, since only that is stored. */
 export type JoinLinkKey = Pick<JoinLinksTable, 'kind' | 'sha256'>
 
-/** A link for one customer. */
-export interface NewJoinLink extends JoinLinkKey {
-  readonly environment: Environment
-  readonly customerId: string
+export interface NewJoinLink extends JoinLinkKey, PersonKey {
   /** Epoch milliseconds. */
   readonly expiresAt: number
 }
-
-export type JoinLinkOwner = Pick<NewJoinLink, 'environment' | 'customerId'>
 
 export interface JoinLinkUse extends JoinLinkKey {
   readonly accountId: string
@@ -39,11 +34,8 @@ export async function keepJoinLink(
  * The customer of an unexpired link at its first use; null for any other. The same account may come again and gets the
  * same answer, since the work that follows may have been interrupted.
  */
-export async function takeJoinLink(
-  trx: Tx,
-  { kind, sha256, accountId, at }: JoinLinkUse,
-): Promise<JoinLinkOwner | null> {
-  const { rows } = await sql<JoinLinkOwner>`
+export async function takeJoinLink(trx: Tx, { kind, sha256, accountId, at }: JoinLinkUse) {
+  const { rows } = await sql<PersonKey>`
     update join_links set used_by = ${accountId}
     where sha256 = ${sha256} and kind = ${kind} and expires_at > ${at} and coalesce(used_by, ${accountId}) = ${accountId}
     returning environment, customer_id as "customerId"`.execute(trx)
@@ -57,11 +49,9 @@ export async function isJoinLinkUsed(db: Db, { kind, sha256 }: JoinLinkKey): Pro
   return rows.length > 0
 }
 
-/** Deletes every link of a customer. */
 export async function forgetJoinLinks(trx: Tx, environment: Environment, customerId: string): Promise<void> {
-  await sql`delete from join_links where environment = ${environment} and customer_id = ${customerId}`.execute(
-    trx,
-  )
+  await sql`delete from join_links
+    where environment = ${environment} and customer_id = ${customerId}`.execute(trx)
 }
 
 /** The new ids of groups that became supergroups, by the id in the config. */

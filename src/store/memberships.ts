@@ -38,16 +38,11 @@ export async function loadTargetRefs(db: Db): Promise<readonly TargetRef[]> {
   return db.selectFrom('memberships').select(['environment', 'target']).distinct().execute()
 }
 
-const selectByKey = bulkLookup(
-  ['environment', 'target', 'account_id'],
-  (matches) => sql<Row>`select * from memberships where ${matches}`,
-)
+const KEY = ['environment', 'target', 'account_id'] as const
+const selectByKey = bulkLookup(KEY, sql<Row>`select * from memberships where`)
 
 /** Existing ones by `membershipKey`. */
-export async function loadMemberships(
-  db: Db,
-  keys: readonly MembershipKey[],
-): Promise<ReadonlyMap<string, Membership>> {
+export async function loadMemberships(db: Db, keys: readonly MembershipKey[]) {
   const rows = await selectByKey(db, keys.map(keyRow))
   return new Map(rows.map(fromRow).map((one) => [membershipKey(one), one]))
 }
@@ -69,38 +64,29 @@ export interface MembershipFilter {
 }
 
 /** @param limit the maximum number, in key order; if omitted, all, unordered */
-export async function findMemberships(
-  db: Db,
-  filter: MembershipFilter,
-  limit?: number,
-): Promise<readonly Membership[]> {
+export async function findMemberships(db: Db, filter: MembershipFilter, limit?: number) {
   const { environments, target, customerIds, accountIds, about, states, unconfirmed, after } = filter
-  let query = db.selectFrom('memberships').selectAll()
-  if (environments !== undefined) query = query.where('environment', 'in', environments)
-  if (target !== undefined) query = query.where('target', '=', target)
-  if (customerIds !== undefined) query = query.where('customer_id', 'in', customerIds)
-  if (accountIds !== undefined) query = query.where('account_id', 'in', accountIds)
-  if (about !== undefined) {
-    const { customerId, accountIds } = about
-    query = query.where((eb) =>
-      eb.or([
-        eb('customer_id', '=', customerId),
-        ...(accountIds.length === 0 ? [] : [eb('account_id', 'in', accountIds)]),
-      ]),
-    )
-  }
-  if (states !== undefined) query = query.where('state', 'in', states)
-  if (filter.hasFailed) query = query.where('error_code', 'is not', null)
-  if (unconfirmed !== undefined) {
-    const isFrom = sql.join([sql`1 = 0`, ...unconfirmed.from.map((one) => sql`(${isOf(one)})`)], sql` or `)
-    query = query.where(sql<boolean>`${unconfirmed.is ? sql`` : sql`not `}(${isUnconfirmed} and (${isFrom}))`)
-  }
-  if (after)
-    query = query.where(sql<boolean>`(environment, target, account_id) > (${sql.join(keyRow(after))})`)
-  if (limit !== undefined) {
-    query = query.orderBy('environment').orderBy('target').orderBy('account_id').limit(limit)
-  }
-  return (await query.execute()).map(fromRow)
+  const isAny = (column: string, values: readonly string[] | undefined) =>
+    values && sql`${sql.ref(column)} in (${sql.join(values)})`
+  const held = unconfirmed?.from.map((one) => sql`(${isOf(one)})`) ?? []
+  const isHeld = sql`(${isUnconfirmed} and (${sql.join([sql`1 = 0`, ...held], sql` or `)}))`
+  const isWhere = [
+    sql`1 = 1`,
+    isAny('environment', environments),
+    isAny('target', target === undefined ? undefined : [target]),
+    isAny('customer_id', customerIds),
+    isAny('account_id', accountIds),
+    about &&
+      sql`(customer_id = ${about.customerId} or account_id in (${sql.join([sql`null`, ...about.accountIds])}))`,
+    isAny('state', states),
+    filter.hasFailed && sql`error_code is not null`,
+    unconfirmed && sql`${unconfirmed.is ? sql`` : sql`not `}${isHeld}`,
+    after && sql`(environment, target, account_id) > (${sql.join(keyRow(after))})`,
+  ].filter((one) => one !== undefined)
+  const { rows } = await sql<Row>`
+    select * from memberships where ${sql.join(isWhere, sql` and `)}
+    ${limit === undefined ? sql`` : sql`order by environment, target, account_id limit ${limit}`}`.execute(db)
+  return rows.map(fromRow)
 }
 
 /** All memberships of a target, or those in some states, in pages. */
@@ -127,7 +113,6 @@ const IS_DUE = {
 } as const
 export type DueKind = keyof typeof IS_DUE
 
-/** At most `limit` memberships of one kind that are due by `now`. */
 export async function loadDueMemberships(
   db: Db,
   target: TargetRef,
@@ -174,12 +159,7 @@ const BOUND_WINDOW_MS = 3_600_000
  * Whether the unconfirmed removals from a target have to wait. All pending ones count, so either all of them may be
  * made or none.
  */
-export async function isHeld(
-  db: Db,
-  target: TargetRef,
-  { atMost, percent }: RemovalBound,
-  now: number,
-): Promise<boolean> {
+export async function isHeld(db: Db, target: TargetRef, { atMost, percent }: RemovalBound, now: number) {
   const pending = await count(db, sql`${isOf(target)} and ${isUnconfirmed}`)
   if (pending === 0) return false
   const isRemoved = sql`${isOf(target)} and applied = 'absent' and applied_at > ${now - BOUND_WINDOW_MS}
@@ -193,11 +173,7 @@ export async function isHeld(
  * How many of a target's memberships are in each state.
  * @param held whether its removals wait for an operator
  */
-export async function countStates(
-  db: Db,
-  target: TargetRef,
-  held: boolean,
-): Promise<Readonly<Record<ShownState, number>>> {
+export async function countStates(db: Db, target: TargetRef, held: boolean) {
   const counts = { settled: 0, due: 0, retrying: 0, waiting: 0, parked: 0, unconfirmed: 0 }
   const { rows } = await sql<{ state: StoredState; unconfirmed: number; count: number }>`
     select state, case when ${isUnconfirmed} then 1 else 0 end as unconfirmed, count(*) as count from memberships
@@ -213,7 +189,6 @@ async function count(db: Db, where: ReturnType<typeof isOf>): Promise<number> {
   return rows[0]?.n ?? 0
 }
 
-/** The stored states that users see as this one. */
 export function statesShownAs(shown: ShownState): readonly StoredState[] {
   if (shown === 'unconfirmed') return OPEN_STATES
   return (Object.keys(SHOWN_AS) as StoredState[]).filter((state) => SHOWN_AS[state] === shown)
@@ -232,11 +207,7 @@ export interface Desired {
 }
 
 /** Saves the desired state, and marks the changes and marks that caused it as done. */
-export async function saveDesires(
-  trx: Tx,
-  { desires, cursor, marksUpTo }: Desired,
-  now: number,
-): Promise<void> {
+export async function saveDesires(trx: Tx, { desires, cursor, marksUpTo }: Desired, now: number) {
   const steps = desires.map((key) => ({ key, happening: { kind: 'desired', ...key } as const }))
   await stepMemberships(trx, steps, now)
   await unmarkForSync(trx, marksUpTo)
@@ -252,11 +223,7 @@ export interface MembershipStep {
  * Saves steps of memberships; each membership occurs at most once.
  * @returns for each step whether it changed anything; if not, its call must not begin
  */
-export async function stepMemberships(
-  trx: Tx,
-  steps: readonly MembershipStep[],
-  now: number,
-): Promise<readonly boolean[]> {
+export async function stepMemberships(trx: Tx, steps: readonly MembershipStep[], now: number) {
   const keys = steps.map(({ key }) => key)
   const stored = await loadMemberships(trx, keys)
   const after = steps.map(({ key, happening }) => {
@@ -328,7 +295,7 @@ async function save(trx: Tx, changed: readonly (Membership | null)[]): Promise<v
   await deleteErased(trx, ended.map(keyRow))
 }
 
-const upsert = bulkUpsert('memberships', ['environment', 'target', 'account_id'])
+const upsert = bulkUpsert('memberships', KEY)
 
 function keyRow({ environment, target, accountId }: MembershipKey) {
   return [environment, target, accountId] as const

@@ -14,7 +14,14 @@ import {
   numberIn,
 } from './changes.js'
 import type { RetryFilter } from './memberships.js'
-import { type ChangesTable, type Db, ENVIRONMENTS, type MessagesTable, type Tx } from './schema.js'
+import {
+  type ChangesTable,
+  type Db,
+  ENVIRONMENTS,
+  type MessagesTable,
+  type PersonKey,
+  type Tx,
+} from './schema.js'
 import { getSetting, setSetting } from './settings.js'
 
 export interface MessageKey {
@@ -24,7 +31,6 @@ export interface MessageKey {
   readonly webhook: string
 }
 
-/** One attempt to deliver a message. */
 export interface Attempt {
   /** Epoch milliseconds. */
   readonly at: number
@@ -67,17 +73,11 @@ function messageOf({ epoch, webhook, type, attempts, firstAttemptAt, log, ...row
 }
 
 /** An address's messages due by `now`, earliest first: at most one per customer, and only after the earlier ones. */
-export async function loadDueMessages(
-  db: Db,
-  webhook: string,
-  now: number,
-  limit: number,
-): Promise<readonly Message[]> {
+export async function loadDueMessages(db: Db, webhook: string, now: number, limit: number) {
   const { rows } = await sql<MessageRow>`
     select ${COLUMNS} from messages join changes on changes.cursor = messages.cursor
-    where webhook = ${webhook} and next_attempt_at <= ${now} order by next_attempt_at limit ${limit}`.execute(
-    db,
-  )
+    where webhook = ${webhook} and next_attempt_at <= ${now}
+    order by next_attempt_at limit ${limit}`.execute(db)
   return rows.map(messageOf)
 }
 
@@ -176,10 +176,7 @@ export async function queueMessages(
 
 const insert = bulkInsert('messages')
 
-/** The result of one attempt. */
-export interface MessageOutcome extends MessageKey {
-  readonly environment: Environment
-  readonly customerId: string
+export interface MessageOutcome extends MessageKey, PersonKey {
   /** With this attempt at its end. */
   readonly log: readonly [...Attempt[], Attempt]
   readonly result:
@@ -216,10 +213,8 @@ export async function settleMessages(trx: Tx, outcomes: readonly MessageOutcome[
     else settings.set(`${LAST_ERROR} ${webhook}`, JSON.stringify({ at, reason: result.error }))
   }
   for (const [key, value] of settings) await setSetting(trx, key, value)
-  await beginNext(
-    trx,
-    outcomes.map(({ webhook, environment, customerId }) => [webhook, environment, customerId]),
-  )
+  const customers = outcomes.map(({ webhook, environment, customerId }) => [webhook, environment, customerId])
+  await beginNext(trx, customers)
 }
 
 /** `failed`: given up. */
@@ -251,11 +246,9 @@ export interface MessagePage {
 }
 
 /** A message in the log. Instants are epoch milliseconds. */
-export interface LoggedMessage extends MessageKey {
+export interface LoggedMessage extends MessageKey, PersonKey {
   readonly id: string
   readonly type: ChangeType
-  readonly environment: Environment
-  readonly customerId: string
   readonly productId: string
   readonly status: MessageStatus
   /** Why it failed. */
@@ -311,10 +304,8 @@ function numberOfMessage(id: string): number {
  * @returns how many; those that are pending don't count
  */
 export async function replayMessages(trx: Tx, keys: readonly MessageKey[]): Promise<number> {
-  const rows = await requeueThese(
-    trx,
-    keys.map(({ cursor, webhook }) => [cursor, webhook]),
-  )
+  const asked = keys.map(({ cursor, webhook }) => [cursor, webhook])
+  const rows = await requeueThese(trx, asked)
   await beginNext(trx, rows.map(customerOf))
   return rows.length
 }
@@ -377,7 +368,6 @@ export async function retryMessages(
   return Number(delayed ?? 0) + rows.length
 }
 
-/** Deletes every message. */
 export async function forgetMessages(trx: Tx): Promise<void> {
   await trx.deleteFrom('messages').execute()
 }

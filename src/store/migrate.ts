@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { Migrator } from 'kysely/migration'
 import type { NamedMigration } from '../../migrations/column-types.js'
 import { MIGRATIONS } from '../../migrations/index.js'
@@ -9,7 +10,6 @@ import type { Db } from './schema.js'
 const MIGRATION_TABLE = 'schema_migrations'
 const MIGRATION_LOCK_TABLE = `${MIGRATION_TABLE}_lock`
 
-/** Whether a table is the migrator's own. */
 export function isMigrationTable(name: string): boolean {
   return name === MIGRATION_TABLE || name === MIGRATION_LOCK_TABLE
 }
@@ -20,10 +20,7 @@ export function isMigrationTable(name: string): boolean {
  *
  * @throws {LatchkeyError} `schema_too_new`
  */
-export async function migrate(
-  db: Db,
-  migrations: readonly NamedMigration[] = MIGRATIONS,
-): Promise<readonly string[]> {
+export async function migrate(db: Db, migrations: readonly NamedMigration[] = MIGRATIONS) {
   if ((await pendingMigrations(db, migrations)).length === 0) return []
   const { columnTypes } = engineOf(db)
   const steps = Object.fromEntries(migrations.map(({ name, create }) => [name, create(columnTypes)]))
@@ -43,10 +40,7 @@ export async function migrate(
  *
  * @throws {LatchkeyError} `schema_too_new` if a newer Latchkey has written it, whose tables may differ
  */
-export async function pendingMigrations(
-  db: Db,
-  migrations: readonly NamedMigration[] = MIGRATIONS,
-): Promise<readonly string[]> {
+export async function pendingMigrations(db: Db, migrations: readonly NamedMigration[] = MIGRATIONS) {
   const names = migrations.map(({ name }) => name)
   const done = (await executedMigrations(db)).map(({ name }) => name)
   const unknown = done.find((name) => !names.includes(name))
@@ -58,15 +52,10 @@ export async function pendingMigrations(
 }
 
 /** The steps of the schema that ran, and when (ISO 8601), oldest first; none in a foreign database. */
-export async function executedMigrations(
-  db: Db,
-): Promise<readonly { readonly name: string; readonly timestamp: string }[]> {
+export async function executedMigrations(db: Db) {
   const tables = await db.introspection.getTables({ withInternalKyselyTables: true })
   if (!tables.some(({ name }) => name === MIGRATION_TABLE)) return []
-  return db
-    .withTables<{ [MIGRATION_TABLE]: { name: string; timestamp: string } }>()
-    .selectFrom(MIGRATION_TABLE)
-    .select(['name', 'timestamp'])
-    .orderBy('name')
-    .execute()
+  const { rows } = await sql<{ name: string; timestamp: string }>`
+    select name, timestamp from ${sql.table(MIGRATION_TABLE)} order by name`.execute(db)
+  return rows
 }

@@ -1,10 +1,10 @@
 /* What a recompute keeps of its job, and the rows that it reads whole and compares: events as read and placed, and sources. */
 
-import { type RawBuilder, type Selectable, sql } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 import type { SourceKey } from '../entitlements/model.js'
 import type { Policy } from '../entitlements/policy.js'
 import type { Environment } from '../provider/event.js'
-import { bulkLookup, bulkUpdate, lookupIn } from './bulk.js'
+import { bulkLookup, lookupAs, statementAbout } from './bulk.js'
 import type { Row } from './engine.js'
 import type { EventFilter, EventGlance } from './event-walk.js'
 import { type EventReading, formColumns, placeColumns } from './events.js'
@@ -33,10 +33,8 @@ export const NOTHING_READ = {
   altered: 0,
 }
 
-/** The results of a replay's reading. */
 export type ReplayCounts = Readonly<typeof NOTHING_READ>
 
-/** The scope of a job. */
 export interface JobScope {
   /** Which events; of a list of environments, all. */
   readonly scope: EventFilter | readonly Environment[]
@@ -84,8 +82,7 @@ export function saveJob(trx: Tx, job: StoredJob): Promise<void> {
 }
 
 export async function loadJobParts(db: Db): Promise<readonly JobPart[]> {
-  const rows = await db.selectFrom('settings').select('value').where('key', 'like', `${PART}%`).execute()
-  return rows.map(({ value }) => JSON.parse(value) as JobPart)
+  return (await loadSettingsUnder(db, PART)).map((part) => JSON.parse(part) as JobPart)
 }
 
 /** @param number not yet used by a part of this job */
@@ -106,8 +103,10 @@ const STOPPING = 'stopping'
 /** Null if there is none of this id. */
 export const loadJobRecord = (db: Db, id: string): Promise<string | null> => getSetting(db, `${RECORD}${id}`)
 
-export async function loadJobRecords(db: Db): Promise<readonly string[]> {
-  const rows = await db.selectFrom('settings').select('value').where('key', 'like', `${RECORD}%`).execute()
+export const loadJobRecords = (db: Db): Promise<readonly string[]> => loadSettingsUnder(db, RECORD)
+
+async function loadSettingsUnder(db: Db, prefix: string): Promise<readonly string[]> {
+  const rows = await db.selectFrom('settings').select('value').where('key', 'like', `${prefix}%`).execute()
   return rows.map(({ value }) => value)
 }
 
@@ -131,10 +130,10 @@ export async function forgetJobRecords(trx: Tx, id = '%'): Promise<void> {
 export type GroupRow = EventGlance &
   Pick<Selectable<EventsTable>, 'event_id' | 'reason' | 'source_kind' | 'source_id' | 'normalized'>
 
-const selectGroupRows = (which: RawBuilder<unknown>) => sql<GroupRow>`
+const SELECT_GROUP_ROWS = sql<GroupRow>`
   select seq, environment, event_id, endpoint, received_at, disposition, reason, type, customer_id, source_kind,
-    source_id, normalized from events where ${which}`
-const selectBySeq = bulkLookup(['seq'], selectGroupRows)
+    source_id, normalized from events where`
+const selectBySeq = bulkLookup(['seq'], SELECT_GROUP_ROWS)
 
 /** In the order of arrival. */
 export async function loadGroupRows(db: Db, seqs: readonly number[]): Promise<readonly GroupRow[]> {
@@ -143,30 +142,19 @@ export async function loadGroupRows(db: Db, seqs: readonly number[]): Promise<re
 }
 
 /** The next events, in the order of arrival. */
-export async function loadGroupRowsBeyond(
-  db: Db,
-  beyond: number,
-  end: number,
-  limit: number,
-): Promise<readonly GroupRow[]> {
-  const next = sql`seq > ${beyond} and seq <= ${end} order by seq limit ${limit}`
-  return (await selectGroupRows(next).execute(db)).rows
+export async function loadGroupRowsBeyond(db: Db, beyond: number, end: number, limit: number) {
+  const { rows } = await sql<GroupRow>`
+    ${SELECT_GROUP_ROWS} seq > ${beyond} and seq <= ${end} order by seq limit ${limit}`.execute(db)
+  return rows
 }
-
-const selectByHand = lookupIn(
-  'customer_id',
-  // SQLite uses the index of these few events only for exactly this text.
-  (matches) => sql<{ seq: number }>`select seq from events where ${matches} and type like 'manual.%'`,
-)
 
 /** The numbers of the changes by hand to these customers. */
-export async function loadSeqsByHand(
-  db: Db,
-  environment: Environment,
-  customerIds: readonly string[],
-): Promise<readonly number[]> {
-  return (await selectByHand(db, environment, customerIds)).map(({ seq }) => seq)
-}
+export const loadSeqsByHand = lookupAs(
+  'customer_id',
+  // SQLite uses the index of these few events only for exactly this text.
+  sql<{ seq: number }>`select seq from events where type like 'manual.%' and`,
+  (rows): readonly number[] => rows.map(({ seq }) => seq),
+)
 
 /** The stored source of an event. */
 export function placeOf({ source_kind: kind, source_id: id }: GroupRow): SourceKey | null {
@@ -177,11 +165,7 @@ export function placeOf({ source_kind: kind, source_id: id }: GroupRow): SourceK
 export type SourceHistory = SourceKey & Pick<Selectable<SourcesTable>, 'seq' | 'environment' | 'history'>
 
 /** The next sources, by number; a damaged row may have any number. */
-export async function loadHistories(
-  db: Db,
-  after: number | undefined,
-  limit: number,
-): Promise<readonly SourceHistory[]> {
+export async function loadHistories(db: Db, after: number | undefined, limit: number) {
   const { rows } = await sql<SourceHistory>`
     select seq, environment, kind, source_id as id, history from sources
     where seq > ${after ?? Number.MIN_SAFE_INTEGER} order by seq limit ${limit}`.execute(db)
@@ -191,7 +175,6 @@ export async function loadHistories(
 /** A body has up to a mebibyte, and only this many are in memory at a time. */
 const BODIES_AT_ONCE = 16
 
-/** A stored event, without its bytes. */
 export type ReplayedEvent = Omit<Selectable<EventsTable>, 'body'>
 
 /** Stored events one by one with their bytes, in the order of arrival. */
@@ -209,7 +192,6 @@ export function hasSameForm(row: ReplayedEvent, reading: EventReading): boolean 
   )
 }
 
-/** An event and its new columns. */
 export interface EventToSave {
   readonly row: Pick<GroupRow, 'seq' | 'event_id'>
   readonly reading: EventReading
@@ -222,7 +204,7 @@ export const savePlaces = updateOf(placeColumns)
 
 function updateOf(columnsOf: (reading: EventReading) => Readonly<Record<string, Row[number]>>) {
   let names: readonly string[] = []
-  const update = bulkUpdate((values, from) => {
+  const update = statementAbout(({ values, from }) => {
     const set = sql.join(names.map((name, i) => sql`${sql.ref(name)} = ${values[i]}`))
     return sql`update events set ${set} ${from} where seq = ${values[names.length]}`
   })
@@ -234,8 +216,8 @@ function updateOf(columnsOf: (reading: EventReading) => Readonly<Record<string, 
   }
 }
 
-const renameConflicts = bulkUpdate(
-  ([nextId, environment, id], from) => sql`
+const renameConflicts = statementAbout(
+  ({ values: [nextId, environment, id], from }) => sql`
     update event_conflicts set event_id = ${nextId} ${from} where environment = ${environment} and event_id = ${id}`,
 )
 
@@ -243,11 +225,7 @@ const renameConflicts = bulkUpdate(
  * Writes the columns that follow from the bodies. Each row at most once; no id may be another event's. Other bodies
  * under an id move with it.
  */
-export async function saveForms(
-  trx: Tx,
-  environment: Environment,
-  events: readonly EventToSave[],
-): Promise<void> {
+export async function saveForms(trx: Tx, environment: Environment, events: readonly EventToSave[]) {
   await updateForms(trx, events)
   const renamed = events.filter(({ row, reading }) => row.event_id !== reading.eventId)
   const names = renamed.map(({ row, reading }) => [reading.eventId, environment, row.event_id])

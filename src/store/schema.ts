@@ -9,8 +9,16 @@ import type { Environment, Generation, QuarantineReason } from '../provider/even
  */
 export interface Database {
   events: EventsTable
-  event_conflicts: EventConflictsTable
-  payment_links: PaymentLinksTable
+  /** Other bodies that came under the id of a stored event. */
+  event_conflicts: BodyColumns & { deliveries: number }
+  /** The subscription of each payment, by the newest event that names it. */
+  payment_links: {
+    environment: Environment
+    payment_id: string
+    subscription_id: string
+    linked_at: number
+    linked_by: string
+  }
   sources: SourcesTable
   entitlements: EntitlementsTable
   changes: ChangesTable
@@ -18,17 +26,21 @@ export interface Database {
   customer_references: CustomerReferencesTable
   /** The newest email (in lower case) and accounts of each customer, by detail: copies of their facts. */
   customer_lookups: CustomerReferencesTable
-  settings: SettingsTable
+  settings: { key: string; value: string }
   erasures: ErasuresTable
   /** Events with expired bodies that stay while the events wait for something. */
   waiting_bodies: { seq: number }
   memberships: MembershipsTable
-  sync_marks: SyncMarksTable
+  /** Customers whose memberships must be computed again, in the order of marking. */
+  sync_marks: { seq: Generated<number>; environment: Environment; customer_id: string }
   join_links: JoinLinksTable
-  moved_groups: MovedGroupsTable
-  owed_unbans: OwedUnbansTable
+  /** Groups that got another id, by the id in the config. */
+  moved_groups: { group_id: string; moved_to: string }
+  /** Bans that Latchkey may have begun and not lifted yet. */
+  owed_unbans: { group_id: string; account_id: string }
   messages: MessagesTable
-  delivery_pace: DeliveryPaceTable
+  /** How often new events come to each endpoint: a row is read and written whole. */
+  delivery_pace: { endpoint: string; pace: string }
 }
 
 export type Db = Kysely<Database>
@@ -78,20 +90,6 @@ export interface EventsTable extends BodyColumns {
   payment_id: string | null
   source_kind: SourceKind | null
   source_id: string | null
-}
-
-/** Other bodies that came under the id of a stored event. */
-export interface EventConflictsTable extends BodyColumns {
-  deliveries: number
-}
-
-/** The subscription of each payment, by the newest event that names it. */
-export interface PaymentLinksTable {
-  environment: Environment
-  payment_id: string
-  subscription_id: string
-  linked_at: number
-  linked_by: string
 }
 
 export interface SourcesTable {
@@ -147,18 +145,6 @@ export interface CustomerReferencesTable {
   customer_id: string
 }
 
-/** How often new events come to each endpoint: a row is read and written whole. */
-export interface DeliveryPaceTable {
-  endpoint: string
-  pace: string
-}
-
-export interface SettingsTable {
-  key: string
-  value: string
-}
-
-/** All erased customers. */
 export interface ErasuresTable {
   environment: Environment
   customer_id: string
@@ -191,13 +177,6 @@ export interface MembershipsTable {
   /** Both null since the last success. */
   error_code: string | null
   error: string | null
-}
-
-/** Customers whose memberships must be computed again, in the order of marking. */
-export interface SyncMarksTable {
-  seq: Generated<number>
-  environment: Environment
-  customer_id: string
 }
 
 /** Changes of access for each address of the outbound webhooks, and how their delivery went. */
@@ -234,16 +213,10 @@ export interface JoinLinksTable {
   used_by: string | null
 }
 
-/** Groups that got another id, by the id in the config. */
-export interface MovedGroupsTable {
-  group_id: string
-  moved_to: string
-}
-
-/** Bans that Latchkey may have begun and not lifted yet. */
-export interface OwedUnbansTable {
-  group_id: string
-  account_id: string
+/** A customer of one environment. */
+export interface PersonKey {
+  readonly environment: Environment
+  readonly customerId: string
 }
 
 /** One text for one event of one environment; environments contain no space, so no two events share it. */

@@ -1,15 +1,11 @@
 import { createHash } from 'node:crypto'
-import { isDeepStrictEqual } from 'node:util'
 import { sql } from 'kysely'
 import { DOCUMENTED_POLICY, type Policy } from '../entitlements/policy.js'
 import { bulkLookup, bulkUpsert } from './bulk.js'
-import type { Db, SettingsTable, Tx } from './schema.js'
+import type { Db, Tx } from './schema.js'
 
 /** Prepared once: every batch reads some. */
-const select = bulkLookup(
-  ['key'],
-  (matches) => sql<SettingsTable>`select key, value from settings where ${matches}`,
-)
+const select = bulkLookup(['key'], sql<{ value: string }>`select value from settings where`)
 
 /** Null if the setting was never saved. */
 export async function getSetting(db: Db, key: string): Promise<string | null> {
@@ -28,10 +24,8 @@ const keyUsed = (sha256: string): string => `key_used ${sha256.slice(0, 16)}`
 
 /** @param uses when API keys were last used, in epoch milliseconds, by the hashes of the keys */
 export function saveKeyUses(trx: Tx, uses: ReadonlyMap<string, number>): Promise<void> {
-  return upsert(
-    trx,
-    [...uses].map(([sha256, at]) => ({ key: keyUsed(sha256), value: String(at) })),
-  )
+  const rows = [...uses].map(([sha256, at]) => ({ key: keyUsed(sha256), value: String(at) }))
+  return upsert(trx, rows)
 }
 
 /** Null for a key that was never used. */
@@ -75,10 +69,6 @@ export async function policyInForce(db: Db): Promise<Policy> {
 /** Must be written together with the sources that were folded under it. */
 export function savePolicy(trx: Tx, policy: Policy): Promise<void> {
   return setSetting(trx, SETTING, JSON.stringify(policy))
-}
-
-export function isSamePolicy(a: Policy, b: Policy): boolean {
-  return isDeepStrictEqual(a, b)
 }
 
 /** A short hash by which two processes see whether they mean the same policy. */

@@ -1,4 +1,4 @@
-import { type Insertable, type RawBuilder, type Selectable, sql } from 'kysely'
+import { type Insertable, type Selectable, sql } from 'kysely'
 import type { DerivedSource } from '../entitlements/derive.js'
 import { NOTHING_SHOWN } from '../entitlements/entitlement.js'
 import { type HistoryEvent, unpackHistory } from '../entitlements/history.js'
@@ -7,71 +7,66 @@ import { type PaymentLink, sourceKey } from '../entitlements/source-of.js'
 import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import { compareText } from '../provider/order.js'
-import { bulkInsert, bulkLookup, bulkUpdate, bulkUpsert, inEnvironment, inOneGo, lookupIn } from './bulk.js'
+import {
+  bulkInsert,
+  bulkLookup,
+  bulkUpsert,
+  inEnvironment,
+  inOneGo,
+  lookupAs,
+  lookupIn,
+  statementAbout,
+} from './bulk.js'
 import type { Row } from './engine.js'
 import type { Db, SourcesTable, Tx } from './schema.js'
 
-/** A stored source. */
 export interface StoredSource extends DerivedSource {
   /** Of its row. */
   readonly seq: number
 }
 
-/** The columns of a source. */
 export type SourceRow = Omit<Selectable<SourcesTable>, 'environment'>
 
-const selectRows = (matches: RawBuilder<unknown>) => sql<SourceRow>`
-  select seq, kind, source_id, customer_id, newest_at, state, history from sources where ${matches}`
+const SELECT_ROWS = sql<SourceRow>`
+  select seq, kind, source_id, customer_id, newest_at, state, history from sources where`
 const KEY = ['environment', 'kind', 'source_id']
 const keyOf = ({ kind, id }: SourceKey) => [kind, id]
 
-export const loadSourceRows = inEnvironment(bulkLookup(KEY, selectRows), keyOf)
+export const loadSourceRows = inEnvironment(bulkLookup(KEY, SELECT_ROWS), keyOf)
 
-/** The stored sources of these customers. */
-export const loadSourceRowsOf = lookupIn('customer_id', selectRows)
+export const loadSourceRowsOf = lookupIn('customer_id', SELECT_ROWS)
 
 /**
  * By `sourceKey`; new sources are not in the map.
  * @throws {LatchkeyError} `store_unavailable` if a state can't be read
  */
-export async function loadSources(
-  db: Db,
-  environment: Environment,
-  keys: readonly SourceKey[],
-): Promise<ReadonlyMap<string, StoredSource>> {
+export async function loadSources(db: Db, environment: Environment, keys: readonly SourceKey[]) {
   const rows = await loadSourceRows(db, environment, keys)
   const sources = rows.map((row) => ({ seq: row.seq, state: stateOf(row), history: row.history }))
   return new Map(sources.map((source) => [sourceKey(source.state), source]))
 }
 
-/** Unordered: for `order by`, SQLite would read every source in the order of its key. */
-const selectSourcesOfCustomers = lookupIn(
-  'customer_id',
-  (matches) => sql<StateRow>`
-    select kind, source_id, customer_id, newest_at, state from sources where ${matches}`,
-)
-
 /** All sources of these customers, by customer id, in the order of kind and id. */
-export async function loadSourcesOfCustomers(
-  db: Db,
-  environment: Environment,
-  customerIds: readonly string[],
-): Promise<ReadonlyMap<string, readonly SourceState[]>> {
-  const rows = await selectSourcesOfCustomers(db, environment, [...new Set(customerIds)])
-  const states = rows.map(stateOf)
-  states.sort((a, b) => compareText(a.kind, b.kind) || compareText(a.id, b.id))
-  return Map.groupBy(states, ({ customerId }) => String(customerId))
-}
+export const loadSourcesOfCustomers = lookupAs(
+  'customer_id',
+  // Unordered: for `order by`, SQLite would read every source in the order of its key.
+  sql<StateRow>`select kind, source_id, customer_id, newest_at, state from sources where`,
+  (rows): ReadonlyMap<string, readonly SourceState[]> => {
+    const states = rows.map(stateOf)
+    states.sort((a, b) => compareText(a.kind, b.kind) || compareText(a.id, b.id))
+    return Map.groupBy(states, ({ customerId }) => String(customerId))
+  },
+)
 
 const insert = bulkInsert('sources')
 
 /** Setting the customer, even to the same value, would also write the index by customer: a page for each. */
-const updateOfSameCustomer = bulkUpdate(
-  ([state, history, newestAt, seq], from) => sql`
+const updateOfSameCustomer = statementAbout(
+  ({ values: [state, history, newestAt, seq], from }) => sql`
     update sources set state = ${state}, history = ${history}, newest_at = ${newestAt} ${from} where seq = ${seq}`,
 )
-const update = bulkUpdate(
-  ([customerId, state, history, newestAt, seq], from) => sql`
+const update = statementAbout(
+  ({ values: [customerId, state, history, newestAt, seq], from }) => sql`
     update sources set customer_id = ${customerId}, state = ${state}, history = ${history}, newest_at = ${newestAt}
     ${from} where seq = ${seq}`,
 )
@@ -82,11 +77,7 @@ interface SourceToSave extends DerivedSource {
 }
 
 /** Each source at most once. */
-export async function saveSources(
-  trx: Tx,
-  environment: Environment,
-  sources: readonly SourceToSave[],
-): Promise<void> {
+export async function saveSources(trx: Tx, environment: Environment, sources: readonly SourceToSave[]) {
   const created: Insertable<SourcesTable>[] = []
   const same: Row[] = []
   const handedOver: Row[] = []
@@ -107,12 +98,8 @@ export function sourceColumns({ state, history }: DerivedSource) {
 }
 
 /** For a payment whose events have all moved to a subscription. */
-export const deleteSources = inEnvironment(
-  bulkLookup(KEY, (matches) => sql`delete from sources where ${matches}`),
-  keyOf,
-)
+export const deleteSources = inEnvironment(bulkLookup(KEY, sql`delete from sources where`), keyOf)
 
-/** The columns of a state. */
 export type StateRow = Pick<SourcesTable, 'kind' | 'source_id' | 'customer_id' | 'newest_at' | 'state'>
 
 type PackedInterval = readonly [string, number, number | null, AccessInterval['reason'], string]
@@ -193,40 +180,27 @@ function packedIn(state: string): PackedState {
 
 /* The subscription of each payment. */
 
-const selectLinks = lookupIn(
-  'payment_id',
-  (matches) => sql<PaymentLink>`
-    select payment_id as "paymentId", subscription_id as "subscriptionId", linked_at as "linkedAt",
-      linked_by as "linkedBy" from payment_links where ${matches}`,
-)
-
 /** By payment id; unlinked payments are not in the map. */
-export async function loadLinks(
-  db: Db,
-  environment: Environment,
-  paymentIds: readonly string[],
-): Promise<ReadonlyMap<string, PaymentLink>> {
-  const links = await selectLinks(db, environment, paymentIds)
-  return new Map(links.map((link) => [link.paymentId, link]))
-}
+export const loadLinks = lookupAs(
+  'payment_id',
+  sql<PaymentLink>`
+    select payment_id as "paymentId", subscription_id as "subscriptionId", linked_at as "linkedAt",
+      linked_by as "linkedBy" from payment_links where`,
+  (links): ReadonlyMap<string, PaymentLink> => new Map(links.map((link) => [link.paymentId, link])),
+)
 
 const upsertLinks = bulkUpsert('payment_links', ['environment', 'payment_id'])
 
 /** Each payment at most once. */
 export function saveLinks(trx: Tx, environment: Environment, links: readonly PaymentLink[]): Promise<void> {
-  const rows = links.map(({ paymentId, subscriptionId, linkedAt, linkedBy }) => {
-    return {
-      environment,
-      payment_id: paymentId,
-      subscription_id: subscriptionId,
-      linked_at: linkedAt,
-      linked_by: linkedBy,
-    }
-  })
+  const rows = links.map((link) => ({
+    environment,
+    payment_id: link.paymentId,
+    subscription_id: link.subscriptionId,
+    linked_at: link.linkedAt,
+    linked_by: link.linkedBy,
+  }))
   return upsertLinks(trx, rows)
 }
 
-export const deleteLinks = lookupIn(
-  'payment_id',
-  (matches) => sql`delete from payment_links where ${matches}`,
-)
+export const deleteLinks = lookupIn('payment_id', sql`delete from payment_links where`)

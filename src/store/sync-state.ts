@@ -1,29 +1,22 @@
 import { sql } from 'kysely'
 import type { AccountFact } from '../provider/accounts.js'
 import type { Environment } from '../provider/event.js'
-import { bulkInsert, bulkLookup } from './bulk.js'
-import type { Db, Tx } from './schema.js'
+import { bulkInsert, bulkLookup, inEnvironment } from './bulk.js'
+import type { Db, PersonKey, Tx } from './schema.js'
 import { getSetting, setSetting } from './settings.js'
-
-/** A customer whose memberships must be computed again, for a reason other than a change of access. */
-export interface SyncMark {
-  readonly environment: Environment
-  readonly customerId: string
-}
 
 const insertMarks = bulkInsert('sync_marks')
 
-/** A customer may be marked several times. */
-export async function markForSync(trx: Tx, marks: readonly SyncMark[]): Promise<void> {
+/**
+ * Has memberships computed again, for a reason other than a change of access. A customer may be marked several times.
+ */
+export async function markForSync(trx: Tx, marks: readonly PersonKey[]): Promise<void> {
   const rows = marks.map(({ environment, customerId }) => ({ environment, customer_id: customerId }))
   await insertMarks(trx, rows)
 }
 
 /** The oldest marks; `upTo` is for `unmarkForSync`. */
-export async function loadSyncMarks(
-  db: Db,
-  limit: number,
-): Promise<{ readonly marks: readonly SyncMark[]; readonly upTo: number }> {
+export async function loadSyncMarks(db: Db, limit: number) {
   const rows = await db.selectFrom('sync_marks').selectAll().orderBy('seq').limit(limit).execute()
   const marks = rows.map((row) => ({ environment: row.environment, customerId: row.customer_id }))
   return { marks, upTo: rows.at(-1)?.seq ?? 0 }
@@ -41,24 +34,15 @@ export interface LinkedAccount {
   readonly customerId: string
 }
 
-const selectHolders = bulkLookup(
-  ['environment', 'name', 'value'],
-  (matches) => sql<LinkedAccount>`
-    select name as "fact", value as "accountId", customer_id as "customerId"
-    from customer_lookups where ${matches}`,
-)
-
 /** All customers with these accounts. */
-export async function loadAccountHolders(
-  db: Db,
-  environment: Environment,
-  accounts: readonly Pick<LinkedAccount, 'fact' | 'accountId'>[],
-): Promise<readonly LinkedAccount[]> {
-  return selectHolders(
-    db,
-    accounts.map(({ fact, accountId }) => [environment, fact, accountId]),
-  )
-}
+export const loadAccountHolders = inEnvironment(
+  bulkLookup(
+    ['environment', 'name', 'value'],
+    sql<LinkedAccount>`
+      select name as "fact", value as "accountId", customer_id as "customerId" from customer_lookups where`,
+  ),
+  ({ fact, accountId }: Pick<LinkedAccount, 'fact' | 'accountId'>) => [fact, accountId],
+)
 
 /** Bounds how long one transaction blocks deliveries. */
 const MAX_MARKED = 1_000
@@ -80,10 +64,8 @@ export async function markLinkedCustomers(
     select value as "accountId", customer_id as "customerId" from customer_lookups
     where environment = ${environment} and name = ${fact} and (value, customer_id) > (${accountId}, ${customerId})
     order by value, customer_id limit ${MAX_MARKED}`.execute(trx)
-  await markForSync(
-    trx,
-    rows.map((row) => ({ environment, customerId: row.customerId })),
-  )
+  const marks = rows.map(({ customerId }) => ({ environment, customerId }))
+  await markForSync(trx, marks)
   const last = rows.at(-1)
   return last === undefined || rows.length < MAX_MARKED ? null : { environment, fact, ...last }
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
-  entitlementFor,
+  answerFor,
   entitlementOf,
   entitlementsOf,
   givesSameAccess,
@@ -173,12 +173,16 @@ describe('what a customer may use', () => {
     [false, 'none'],
     [true, 'blocked'],
   ])('is none of a product never granted, of a customer who is blocked: %s', (blocked, status) => {
+    const about = {
+      customerId: 'cus_1',
+      environment: 'live',
+      asOf: 0,
+      validUntil: null,
+      cursor: '0.0',
+    } as const
     const nothing = { active: false, since: null, until: null, pastDue: false, sources: [] }
-    expect(entitlementFor('pro_z', { entitlements: [], blocked })).toEqual({
-      ...nothing,
-      productId: 'pro_z',
-      status,
-    })
+    const answer = answerFor('pro_z', { ...about, entitlements: [], blocked })
+    expect(answer).toEqual({ ...about, ...nothing, productId: 'pro_z', status })
   })
 })
 

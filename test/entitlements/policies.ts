@@ -1,12 +1,11 @@
 import fc from 'fast-check'
+import { DOCUMENTED_POLICY, type Policy, TERMINAL_TYPES } from '../../src/entitlements/policy.js'
 import {
-  DOCUMENTED_POLICY,
-  type GrantType,
-  type Policy,
-  type RevokeType,
-  TERMINAL_TYPES,
-} from '../../src/entitlements/policy.js'
-import { PAYMENT_EVENT_TYPES, SUBSCRIPTION_EVENT_TYPES } from '../../src/provider/event-types.js'
+  PAYMENT_EVENT_TYPES,
+  type PaymentEventType,
+  SUBSCRIPTION_EVENT_TYPES,
+  type SubscriptionEventType,
+} from '../../src/provider/event-types.js'
 
 const DAY = 24 * 60 * 60 * 1000
 
@@ -46,8 +45,11 @@ const row = fc
   .tuple(paymentRoles, fc.subarray([...SUBSCRIPTION_EVENT_TYPES]))
   .map(([roles, subscriptionTypes]) => {
     const typesWith = (wanted: string) => roles.filter(({ role }) => role === wanted).map(({ type }) => type)
-    const grantOn: GrantType[] = typesWith('grant').filter((type) => !TERMINAL_TYPES.includes(type))
-    const revokeOn: RevokeType[] = [...typesWith('revoke'), ...subscriptionTypes]
+    const grantOn: PaymentEventType[] = typesWith('grant').filter((type) => !TERMINAL_TYPES.includes(type))
+    const revokeOn: (PaymentEventType | SubscriptionEventType)[] = [
+      ...typesWith('revoke'),
+      ...subscriptionTypes,
+    ]
     return { grantOn, revokeOn }
   })
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { pino } from 'pino'
 import { onTestFinished } from 'vitest'
-import { answerFor, entitlementFor, longerLasting } from '../../src/entitlements/entitlement.js'
+import { answerFor, entitlementOf, longerLasting } from '../../src/entitlements/entitlement.js'
 import { catalogOf } from '../../src/entitlements/features.js'
 import type { AccessAnswer, Entitlement } from '../../src/entitlements/model.js'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
@@ -226,7 +226,7 @@ export function frontDeps({ deliveries, questions, logged }: Seen): ListenersDep
       productId,
       environment,
       asOf: at ?? NOW,
-      entitlement: entitlementFor(productId, answerTo({ environment, customerId: 'cus_none', at })),
+      entitlement: entitlementOf(productId, [], [], { now: NOW }),
       summary: '',
       sources: [],
       held: [],

@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { exportLine, readImportLine } from '../../src/history/line.js'
-import type { Environment, NormalizedEvent } from '../../src/provider/event.js'
+import { NO_DETAILS } from '../../src/provider/customer.js'
+import { type Environment, type NormalizedEvent, parseManualEvent } from '../../src/provider/event.js'
 import { normalise } from '../../src/provider/normalise.js'
 import { buildSampleEvent, SAMPLE_TYPES } from '../../src/provider/sample-event.js'
 import { signBody } from '../../src/provider/signature.js'
@@ -171,7 +172,8 @@ describe('a line of an export', () => {
     ['the endpoint of what is done by hand', { endpoint: 'manual' }],
     ['no event', { event: { subject: undefined } }],
     ['what was done by hand', { event: { subject: 'manual', type: 'manual.granted' } }],
-    ['a field that no event has', { event: { note: 1 } }],
+    ['metadata that is not text', { event: { metadata: { plan: 1 } } }],
+    ['a detail that is not text', { event: { customer: { email: 1 } } }],
     ['a type of another subject', { event: { type: 'subscription.created' } }],
     ['an id of what is done by hand', { event: { id: 'man_1' } }],
     ['an id that can be none', { event: { id: '' } }],
@@ -185,6 +187,27 @@ describe('a line of an export', () => {
   ])('of what was read is refused with %s', (_, told) => {
     expect(readImportLine(readingLine(), endpointNamed, NOW)).toMatchObject({ outcome: 'read' })
     expect(readImportLine(readingLine(told), endpointNamed, NOW)).toMatchObject(refused('line_invalid'))
+  })
+
+  it('of an older or a newer version is read with null in what it lacks, and without what only that knows', () => {
+    const { event: known } = sampleOf('payment.refunded', 'live')
+    const email = 'a@example.com'
+    const told = { railProof: undefined, apiVersion: undefined, customer: { email, pagerId: '7' }, note: 1 }
+    const named = readingLine({ event: { ...told, metadata: { note: 'x' } } }).replace(
+      '{"note"',
+      '{"__proto__"',
+    )
+    const customer = { ...NO_DETAILS, email }
+    const read = readImportLine(named, endpointNamed, NOW)
+    expect(read).toMatchObject({ outcome: 'read' })
+    const text = JSON.stringify('delivery' in read && read.delivery.reading?.event)
+    const metadata = JSON.parse('{ "__proto__": "x" }')
+    const expected = { ...known, railProof: null, apiVersion: null, customer, metadata }
+    expect(JSON.parse(text)).toStrictEqual(JSON.parse(JSON.stringify(expected)))
+
+    const { until: _, reason: __, ...act } = byHand('manual.granted', 0)
+    const body = Buffer.from(JSON.stringify({ ...act, customer: {}, note: 1 }))
+    expect(parseManualEvent(body)).toStrictEqual({ ...act, customer: NO_DETAILS, until: null, reason: null })
   })
 
   const event = byHand('manual.granted', 0)

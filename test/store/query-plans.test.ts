@@ -157,7 +157,7 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
       'customers by many references',
       (db) => findCustomersByReferences(db, 'live', 'externalRef', ['a', 'b']),
     ],
-    ['references of a customer', (db) => loadReferences(db, 'live', 'cus_1')],
+    ['references of a customer', (db) => loadReferences(db, 'live', ['cus_1'])],
     ['customers with a product', (db) => readProductCustomers(db, () => 0, PRODUCT_PAGE)],
     ['changes', (db) => loadChanges(db, 'live', 5, 10)],
     ['messages that are due', (db) => loadDueMessages(db, 'crm', NOON, 10)],

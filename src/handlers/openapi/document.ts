@@ -42,7 +42,7 @@ const NAMED: Readonly<Record<string, z.ZodType>> = {
   Erasure: customers.erasureAnswer,
   StoredEvent: events.storedEvent,
   EventDetail: events.eventDetail,
-  Policy: rebuilds.policy,
+  Policy: answers.policy,
   AccessDifference: rebuilds.summary,
   Job: rebuilds.jobAnswer,
   Replay: replay,

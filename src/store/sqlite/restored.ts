@@ -88,18 +88,15 @@ async function takeFromReplaced(db: Db, replaced: string) {
         }
         await sql`insert into sync_marks (environment, customer_id) select distinct environment, customer_id
           from main.memberships`.execute(trx)
-        const { rows: kept } = await sql<{ n: number }>`select count(*) as n from main.memberships`.execute(
-          trx,
-        )
+        const { rows: kept } = await sql<{ n: number }>`
+          select count(*) as n from main.memberships`.execute(trx)
         const { rows: left } = await sql<{ environment: Environment; n: number }>`
           select environment, count(*) as n from replaced.events as old where not exists (
             select 1 from main.events as new
             where new.environment = old.environment and new.event_id = old.event_id)
           group by environment`.execute(trx)
-        const eventsLeft: MadeReady['eventsLeft'] = Object.fromEntries(
-          left.map((one) => [one.environment, one.n]),
-        )
-        return { membershipsKept: kept[0]?.n ?? 0, eventsLeft }
+        const counts = left.map((one) => [one.environment, one.n])
+        return { membershipsKept: kept[0]?.n ?? 0, eventsLeft: Object.fromEntries(counts) }
       })
     } catch {
       return null

@@ -107,18 +107,9 @@ export async function bringUpToDate(
 }
 
 /**
- * The same for a database that no daemon serves.
- * @throws {LatchkeyError} `store_in_use`, `schema_too_new`
- */
-export function bringFileUpToDate(path: string) {
-  return withStopped(path, bringUpToDate)
-}
-
-/**
  * Rewrites a database that no daemon serves, without unused bytes; returns its size in bytes, before and after.
  * (Overwritten data is zeroed in place; but when rows move between pages, copies of them may stay in bytes that no row
  * uses: 2 of 750 words, as tried.)
- * @throws {LatchkeyError} `store_in_use`
  */
 export async function compactFile(path: string) {
   const file = placeOf(path)
@@ -127,7 +118,11 @@ export async function compactFile(path: string) {
   return { file, before, after: statSync(file).size }
 }
 
-async function withStopped<T>(path: string, work: (db: Db, file: string) => Promise<T>): Promise<T> {
+/**
+ * Works on a database that no daemon serves.
+ * @throws {LatchkeyError} `store_in_use`
+ */
+export async function withStopped<T>(path: string, work: (db: Db, file: string) => Promise<T>): Promise<T> {
   const file = placeOf(path)
   const lock = lockStore(file)
   try {

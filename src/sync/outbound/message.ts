@@ -62,7 +62,7 @@ function bodyOf(
 
 /** A message that says that it is a test: about nobody, and not in the log. Its id is new each time. */
 export function testOf(type: ChangeType, environment: Environment, now: number): Sent {
-  const had: AccessSnapshot = { active: true, status: 'active', since: now, until: null }
+  const had: AccessSnapshot = { ...NEVER_GRANTED, active: true, status: 'active', since: now }
   const change: Change = {
     cursor: 0,
     at: now,

@@ -3,7 +3,7 @@ import { basename, dirname } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { DOCUMENTED_POLICY } from '../../../src/entitlements/policy.js'
 import { lockStore } from '../../../src/store/sqlite/file.js'
-import { bringFileUpToDate, compactFile, openStore } from '../../../src/store/sqlite/store.js'
+import { bringUpToDate, compactFile, openStore, withStopped } from '../../../src/store/sqlite/store.js'
 import { filledStore } from '../filled-store.js'
 import { temporaryFile } from '../temporary-store.js'
 
@@ -41,7 +41,7 @@ async function serveAndClose(file: string): Promise<void> {
 describe('what killed processes left beside a database', () => {
   it.each([
     ['by whoever opens the store to serve it', serveAndClose],
-    ['by an update of the schema', bringFileUpToDate],
+    ['by an update of the schema', (file: string) => withStopped(file, bringUpToDate)],
     ['where the database is written anew', compactFile],
   ])('is removed %s, and nothing else', async (_who, open) => {
     const file = await storeAfterKills()
@@ -55,7 +55,7 @@ describe('what killed processes left beside a database', () => {
     const lock = lockStore(file)
     onTestFinished(() => lock.release())
     await expect(serveAndClose(file)).rejects.toMatchObject({ code: 'store_in_use' })
-    await expect(bringFileUpToDate(file)).rejects.toMatchObject({ code: 'store_in_use' })
+    await expect(withStopped(file, bringUpToDate)).rejects.toMatchObject({ code: 'store_in_use' })
     expect(beside(file, LEFT_BEHIND)).toEqual(LEFT_BEHIND)
   })
 })
