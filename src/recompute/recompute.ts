@@ -76,7 +76,7 @@ export async function recompute(
   }
   await noteUnlisted(run, inTurn)
   await walk(run, pace.eventsPerTurn, inTurn)
-  if (isWhole(run.job.scope)) await sweep(run, run.job.scope, inTurn)
+  if (isWhole(run.job.scope)) await sweep(run, run.job.scope, pace.eventsPerTurn, inTurn)
   await settleConcerned(run, inTurn)
   if (plan.mode === 'apply') await db.transaction().execute(clearJob)
   onProgress(run.job.newest, run.job.newest)
@@ -161,7 +161,7 @@ async function noteUnlisted(run: Run, inTurn: InTurn): Promise<void> {
     for (const { history } of page) for (const seq of seqsInHistory(history) ?? []) listed[seq] = 1
     const newestSource = page.at(-1)?.seq
     if (newestSource !== undefined) run.settled = new Uint8Array(newestSource + 1)
-    return page
+    return page[ROWS_AT_ONCE - 1] ?? null
   })
   for (let reached = 0; reached < newest; ) {
     const seqs: number[] = []
@@ -175,26 +175,42 @@ async function noteUnlisted(run: Run, inTurn: InTurn): Promise<void> {
   }
 }
 
-/** Settles sources without events. Only damage causes them. */
-async function sweep(run: Run, environments: readonly Environment[], inTurn: InTurn): Promise<void> {
+/**
+ * Settles the sources that no event has led to: after an interruption, all those that were settled before it; without
+ * one, only damage causes them.
+ */
+async function sweep(
+  run: Run,
+  environments: readonly Environment[],
+  eventsPerTurn: number,
+  inTurn: InTurn,
+): Promise<void> {
   await eachPage<SourceHistory>(inTurn, async (trx, last) => {
     const page = await loadHistories(trx, last?.seq, ROWS_AT_ONCE)
-    const sources = page.filter((one) => environments.includes(one.environment) && run.settled[one.seq] === 0)
+    const sources: SourceHistory[] = []
+    let events = 0
+    let looked = 0
+    while (looked < page.length && events < eventsPerTurn) {
+      const one = page[looked++] as SourceHistory
+      if (!environments.includes(one.environment) || run.settled[one.seq] !== 0) continue
+      sources.push(one)
+      events += seqsInHistory(one.history)?.length ?? 0
+    }
     if (sources.length > 0) await settleGroups(trx, run, { sources })
-    return page
+    return looked < ROWS_AT_ONCE && looked === page.length ? null : (page[looked - 1] ?? null)
   })
 }
 
-/** @param load processes the next `ROWS_AT_ONCE` rows after the last one */
+/** @param load processes the next rows after the last one, and returns the last of them; null: there are no more */
 async function eachPage<Row>(
   inTurn: InTurn,
-  load: (trx: Tx, last: Row | undefined) => Promise<readonly Row[]>,
+  load: (trx: Tx, last: Row | null) => Promise<Row | null>,
 ): Promise<void> {
-  let page: readonly Row[] = []
+  let last: Row | null = null
   do {
-    const last = page.at(-1)
-    page = await inTurn((trx) => load(trx, last))
-  } while (page.length === ROWS_AT_ONCE)
+    const from: Row | null = last
+    last = await inTurn((trx) => load(trx, from))
+  } while (last !== null)
 }
 
 /** Bounds the memory. */
