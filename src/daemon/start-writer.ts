@@ -59,7 +59,13 @@ export function startWriter({ file, clock, onEnded }: StartWriterDeps): OpenWrit
 
   async function proceed(id: number, { onProgress, isStopping }: WorkOptions, progress: [number, number]) {
     onProgress?.(...progress)
-    post(id, { call: 'proceed', isStopping: (await isStopping?.()) ?? false })
+    // It waits in the thread until it may continue or must stop, also if nobody can say which.
+    let stops = true
+    try {
+      stops = (await isStopping?.()) ?? false
+    } finally {
+      post(id, { call: 'proceed', isStopping: stops })
+    }
   }
 
   thread.on('message', (response: ThreadResponse) => {

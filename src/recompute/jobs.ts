@@ -191,8 +191,11 @@ export function createRecomputeJobs(deps: RecomputeJobsDeps) {
         async isStopping() {
           const now = performance.now()
           if (savedAt === null) await begin()
-          else if (now > savedAt + SAVE_MS) own.isStopping ||= await save(own.job).catch(() => false)
-          else return own.isStopping
+          else if (now > savedAt + SAVE_MS) {
+            const isAsked = await save(own.job).catch(() => false)
+            // Not before it is saved: `stop` may be called meanwhile.
+            own.isStopping ||= isAsked
+          } else return own.isStopping
           savedAt = now
           return own.isStopping
         },

@@ -76,7 +76,7 @@ export async function recompute(
   }
   await noteUnlisted(run, inTurn)
   await walk(run, pace.eventsPerTurn, inTurn)
-  if (isWhole(run.job.scope)) await sweep(run, run.job.scope, inTurn)
+  if (isWhole(run.job.scope)) await sweep(run, run.job.scope, pace.eventsPerTurn, inTurn)
   await settleConcerned(run, inTurn)
   if (plan.mode === 'apply') await db.transaction().execute(clearJob)
   onProgress(run.job.newest, run.job.newest)
@@ -154,6 +154,7 @@ async function noteUnlisted(run: Run, inTurn: InTurn): Promise<void> {
     for (const { history } of page) for (const seq of seqsInHistory(history) ?? []) listed[seq] = 1
     const newestSource = page.at(-1)?.seq
     if (newestSource !== undefined) run.settled = new Uint8Array(newestSource + 1)
+    return page.length
   })
   for (let reached = 0; reached < newest; ) {
     const seqs: number[] = []
@@ -167,25 +168,46 @@ async function noteUnlisted(run: Run, inTurn: InTurn): Promise<void> {
   }
 }
 
-/** Settles sources without events. Only damage causes them. */
-async function sweep(run: Run, environments: readonly Environment[], inTurn: InTurn): Promise<void> {
+/**
+ * Settles the sources that no event has led to: after an interruption, all those that were settled before it; without
+ * one, only damage causes them.
+ */
+async function sweep(
+  run: Run,
+  environments: readonly Environment[],
+  eventsPerTurn: number,
+  inTurn: InTurn,
+): Promise<void> {
   await eachSourcePage(inTurn, async (trx, page) => {
-    const sources = page.filter((one) => environments.includes(one.environment) && run.settled[one.seq] === 0)
+    const sources: SourceHistory[] = []
+    let looked = 0
+    let events = 0
+    for (const one of page) {
+      if (events >= eventsPerTurn) break
+      looked += 1
+      if (!environments.includes(one.environment) || run.settled[one.seq] !== 0) continue
+      sources.push(one)
+      events += seqsInHistory(one.history)?.length ?? 0
+    }
     if (sources.length > 0) await settleGroups(trx, run, { sources })
+    return looked
   })
 }
 
-type WithSources = (trx: Tx, page: readonly SourceHistory[]) => Promise<void>
-
-async function eachSourcePage(inTurn: InTurn, work: WithSources): Promise<void> {
-  for (let page: readonly SourceHistory[] | null = null; ; ) {
-    const after = page?.at(-1)?.seq
-    page = await inTurn(async (trx) => {
-      const next = await loadHistories(trx, after, ROWS_AT_ONCE)
-      await work(trx, next)
-      return next
+/** @param work returns how many of the page it has done, from the first one on */
+async function eachSourcePage(
+  inTurn: InTurn,
+  work: (trx: Tx, page: readonly SourceHistory[]) => Promise<number>,
+): Promise<void> {
+  let after: number | undefined
+  let isLast = false
+  while (!isLast) {
+    await inTurn(async (trx) => {
+      const page = await loadHistories(trx, after, ROWS_AT_ONCE)
+      const done = await work(trx, page)
+      isLast = done === page.length && done < ROWS_AT_ONCE
+      after = page[done - 1]?.seq
     })
-    if (page.length < ROWS_AT_ONCE) return
   }
 }
 

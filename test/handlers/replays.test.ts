@@ -1,5 +1,5 @@
 import { pino } from 'pino'
-import { expect, it } from 'vitest'
+import { expect, it, onTestFinished, vi } from 'vitest'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
 import { LatchkeyError } from '../../src/errors.js'
 import { createRecomputeJobs, type RecomputeJobsDeps } from '../../src/recompute/jobs.js'
@@ -29,13 +29,15 @@ const REPORT: RecomputeReport = {
 
 type Recompute = RecomputeJobsDeps['recompute']
 
-const jobsOn = async (recompute: Recompute, clock = () => NOW) => {
+const jobsOn = async (recompute: Recompute, clock = () => NOW, onWrite = () => {}) => {
   const db = await temporaryStore()
   const deps: RecomputeJobsDeps = {
     recompute,
     db,
-    writeSync: (name, change) =>
-      db.transaction().execute((trx) => performSyncWrite(trx, name, change, clock())),
+    writeSync: (name, change) => {
+      onWrite()
+      return db.transaction().execute((trx) => performSyncWrite(trx, name, change, clock()))
+    },
     isRecomputing: async () => false,
     endpoints: () => ({ v3: 'live' }),
     callsThatFollow: async () => ({ gives: 0, takes: 0, sample: [] }),
@@ -97,6 +99,28 @@ it('runs one at a time, which whoever asks for the same joins', async () => {
   end()
   await replays.close()
   expect((await call('POST', '/replays', {})).status).toBe(202)
+})
+
+it('stops a replay also while its progress is being saved', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] })
+  onTestFinished(() => void vi.useRealTimers())
+  let turns = 0
+  const recompute: Recompute = async (_, { isStopping }) => {
+    for (; turns < 100; turns += 1) {
+      if (await isStopping?.()) throw new LatchkeyError('replay_interrupted', 'Stopped.')
+      vi.advanceTimersByTime(2_000)
+    }
+    return REPORT
+  }
+  let stopped: Promise<void> | undefined
+  // The first turn saves its begin, each later one its progress.
+  const jobs = await jobsOn(recompute, undefined, () => {
+    if (turns === 1) stopped = jobs.close()
+  })
+  await jobs.startReplay({ filter: {} as never, dryRun: false })
+  await eventually(() => expect(stopped).toBeDefined())
+  await stopped
+  expect(turns).toBe(1)
 })
 
 it('runs no rebuild beside a replay', async () => {

@@ -156,6 +156,26 @@ it.each<[string, RecomputePlan, RecomputePlan, number]>([
   expect([reached[0], reached.at(-1)]).toEqual([from, 7])
 })
 
+it('a rebuild that goes on takes turns as short as before', async () => {
+  const payments = Array.from({ length: 40 }, (_, i) =>
+    deliveryOf(bodyOf(paymentEvent({ type: 'payment.authorized', id: `evt_${i}`, paymentId: `pay_${i}` }))),
+  )
+  const turnsOf = async (store: RecomputeStore): Promise<number> => {
+    let turns = 0
+    const isStopping = async () => {
+      turns += 1
+      return false
+    }
+    await store.recompute(REBUILD, { isStopping })
+    return turns
+  }
+  const whole = await turnsOf(await storeUnder(DOCUMENTED_POLICY, payments))
+  const store = await storeUnder(DOCUMENTED_POLICY, payments)
+  expect(await interruptedAt(whole - 3, store, REBUILD)).toBe('rebuild_interrupted')
+  // It sees again to every source that was settled before.
+  expect(await turnsOf(store)).toBeGreaterThan(whole / 2)
+})
+
 it('a rebuild changes nothing under the policy in force, not even the change log', async () => {
   await fc.assert(
     fc.asyncProperty(deliveries, policies, async (told, policy) => {
