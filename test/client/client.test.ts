@@ -528,11 +528,12 @@ describe('watch', () => {
     )
     const expected: string[] = []
     const change = async (customerId: string) => {
-      await grant(customerId)
-      await revoke(customerId)
+      await grant(encodeURIComponent(customerId))
+      await revoke(encodeURIComponent(customerId))
       expected.push(`${customerId} true`, `${customerId} false`)
     }
-    await change('cus_2')
+    // Line separators, which JSON leaves as they are.
+    await change('cus_2\u2028\u2029')
     await eventually(() => expect(seen).toEqual(expected))
     line.cut()
     await change('cus_3')
