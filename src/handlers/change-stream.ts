@@ -77,9 +77,10 @@ export function createChangeStream(
 
   async function sendNext(): Promise<void> {
     const askedAt = performance.now()
-    // Read before the changes: an empty page then means that there is nothing up to here.
-    const newest = await readCursor()
+    // Before the newest cursor: a client that comes meanwhile may be ahead of it. Its own wake serves it.
     const ready = [...clients].filter(({ out }) => !out.writableNeedDrain)
+    // Before the changes: an empty page then means that there is nothing up to here.
+    const newest = await readCursor()
     const behind = ready.filter(({ cursor }) => cursor !== newest)
     sayComplete(
       ready.filter(({ cursor }) => cursor === newest),
@@ -115,7 +116,7 @@ export function createChangeStream(
   /** Only what was stored before the read was certainly in it, so that is the instant named. */
   function sayComplete(group: readonly Client[], askedAt: number): void {
     for (const client of group) {
-      if (!client.owesComment || client.openedAt > askedAt || !clients.has(client)) continue
+      if (!client.owesComment || !clients.has(client)) continue
       client.owesComment = false
       client.out.write(`: ${Math.floor(askedAt - client.openedAt)}\n\n`)
     }
@@ -136,13 +137,14 @@ export function createChangeStream(
      */
     async open({
       after,
-      ...client
+      environment,
+      mayRead,
     }: Pick<Client, 'environment' | 'mayRead'> & { readonly after: string | null }): Promise<Stream> {
       if (clients.size >= maxStreams) {
         const message = `${maxStreams} streams are open: close some, or ask GET /changes instead.`
         throw new LatchkeyError('too_many_streams', message)
       }
-      if (after !== null) await readChanges(changeLog, { ...client, after, limit: 1 })
+      if (after !== null) await readChanges(changeLog, { environment, after, limit: 1 })
       const openedAt = performance.now()
       const cursor = after ?? (await readCursor())
       return (res) => {
@@ -160,7 +162,7 @@ export function createChangeStream(
         // With its first id a client misses nothing, even if it loses the connection before the first change.
         res.write(`retry: ${RETRY_MS}\nid: ${cursor}\n\n`)
         outliveRequest(res, (out) => {
-          const opened = { ...client, out, openedAt, cursor, owesComment: true }
+          const opened = { out, environment, mayRead, openedAt, cursor, owesComment: true }
           clients.add(opened)
           out.on('drain', wake).on('close', () => clients.delete(opened))
           if (isStopped) end(opened)

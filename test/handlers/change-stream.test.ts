@@ -14,7 +14,7 @@ const NOTHING = { active: false, status: 'none', since: null, until: null } as c
 /** A front with a change log of one environment, at most two streams, and all questions to the store counted. */
 async function openLog(accessLog = false) {
   const log: ListedChange[] = []
-  const store = { isAway: false, reads: 0 }
+  const store = { isAway: false, reads: 0, delay: Promise.resolve() }
   const read = () => {
     if (store.isAway) throw new LatchkeyError('store_unavailable', 'The store cannot be read.')
   }
@@ -27,7 +27,9 @@ async function openLog(accessLog = false) {
     },
     async readCursor() {
       read()
-      return String(log.length)
+      const newest = String(log.length)
+      await store.delay
+      return newest
     },
   }
   const changeStream = createChangeStream({ ...deps, log: pino({ level: 'silent' }) }, 2)
@@ -68,6 +70,22 @@ it('says that it is complete once it has sent everything that was stored', async
   await eventually(() => expect(client.changes).toHaveLength(251))
   expect(client.comments).toEqual([250])
   client.leave()
+})
+
+it('sends nothing twice to a client that comes with a newer cursor than the one just read', async () => {
+  const { url, store, append } = await openLog()
+  const first = await openStream({ url })
+  const held = Promise.withResolvers<void>()
+  store.delay = held.promise
+  append(0)
+  append(1)
+  const client = await openStream({ url }, '?cursor=1')
+  held.resolve()
+  await eventually(() => expect(client.comments).toHaveLength(1))
+  append(1)
+  await eventually(() => expect(client.changes).not.toEqual([]))
+  expect(client.changes).toMatchObject([{ cursor: '2' }])
+  for (const { leave } of [first, client]) leave()
 })
 
 it('goes on by itself once the store is back', async () => {
