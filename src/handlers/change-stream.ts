@@ -88,28 +88,27 @@ export function createChangeStream(
     )
     const groups = Map.groupBy(behind, ({ environment, cursor }) => `${environment} ${cursor}`)
     for (const group of groups.values()) {
-      await sendPage(group, newest, askedAt)
+      await sendPage(group, newest, askedAt).catch((err: unknown) => {
+        if (isLatchkeyError(err, 'store_unavailable')) throw err
+        // The other clients can go on.
+        if (!isLatchkeyError(err, 'cursor_reset'))
+          log.error({ err }, 'could not stream changes, ended streams')
+        for (const client of group) end(client)
+      })
       await turn()
     }
   }
 
   async function sendPage(group: readonly Client[], newest: string, askedAt: number): Promise<void> {
     const [{ environment, cursor: after }] = group as [Client]
-    const changes = await readChanges(changeLog, { environment, after, limit: PAGE }).catch(
-      (error: unknown) => {
-        // Its next request is told so.
-        if (isLatchkeyError(error, 'cursor_reset')) return null
-        throw error
-      },
-    )
-    const events = Buffer.from((changes ?? []).map(eventOf).join(''))
+    const changes = await readChanges(changeLog, { environment, after, limit: PAGE })
+    const events = Buffer.from(changes.map(eventOf).join(''))
     for (const client of group) {
-      if (changes === null) end(client)
       if (!clients.has(client)) continue
-      client.cursor = changes?.at(-1)?.cursor ?? newest
+      client.cursor = changes.at(-1)?.cursor ?? newest
       if (events.length > 0) client.out.write(events)
     }
-    if (changes?.length === PAGE) isWoken = true
+    if (changes.length === PAGE) isWoken = true
     else sayComplete(group, askedAt)
   }
 
