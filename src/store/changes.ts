@@ -2,6 +2,7 @@
 
 import { randomBytes } from 'node:crypto'
 import { type Selectable, sql } from 'kysely'
+import { NEVER_GRANTED } from '../entitlements/entitlement.js'
 import type { AccessSnapshot } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
 import { bulkInsert } from './bulk.js'
@@ -61,7 +62,8 @@ export async function latestCursor(db: Db): Promise<number> {
 }
 
 export function changeOf({ cursor, at, environment, ...row }: Selectable<ChangesTable>): Change {
-  const [before, after] = [JSON.parse(row.before) as AccessSnapshot, JSON.parse(row.after) as AccessSnapshot]
+  // A row that is older than a field of what is shown lacks it.
+  const snapshotIn = (json: string): AccessSnapshot => ({ ...NEVER_GRANTED, ...JSON.parse(json) })
   const cause = { kind: row.cause_kind, eventId: row.cause_event_id }
   return {
     cursor,
@@ -69,8 +71,8 @@ export function changeOf({ cursor, at, environment, ...row }: Selectable<Changes
     environment,
     customerId: row.customer_id,
     productId: row.product_id,
-    before,
-    after,
+    before: snapshotIn(row.before),
+    after: snapshotIn(row.after),
     cause,
   }
 }
