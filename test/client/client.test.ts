@@ -510,6 +510,15 @@ describe('a daemon that does not answer', () => {
     now = 10_000
     expect(await client.check('cus_1', EXPORT)).toEqual(UNAVAILABLE)
   })
+
+  it('has a last answer about as many customers as are kept, however often one is asked about', async () => {
+    let isAway = false
+    const { url } = await openStandIn((res) => (isAway ? give(res, 500, {}) : give(res, 200, ANSWER)))
+    const client = clientOf({ url, onUnavailable: 'stale', retries: 0, maxCustomers: 4 })
+    for (const number of [1, 2, 3, 4, 4]) await client.check(`cus_${number}`, EXPORT)
+    isAway = true
+    expect(await client.check('cus_1', EXPORT)).toEqual({ ...YES, stale: true })
+  })
 })
 
 describe('watch', () => {
