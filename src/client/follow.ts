@@ -39,9 +39,10 @@ export async function* follow(
     try {
       yield { kind: 'opening', cut }
       for await (const block of blocksOf(api, place, connection)) {
-        failures = 0
         const event = eventIn(block)
         if (event === null) continue
+        // A stream that can't go on still says its place.
+        if (event.kind !== 'place') failures = 0
         if (event.kind === 'change' && !api.isOwn(event.change)) break
         yield event
         if (event.kind === 'place') place = event.cursor
