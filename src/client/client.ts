@@ -3,7 +3,7 @@
 import type { components } from '../../openapi.js'
 import { type Check, type CustomerAccess, checkOf, createCache, type Entry } from './cache.js'
 import { type Change, follow } from './follow.js'
-import { type ApiOptions, createApi, isUnavailable, LatchkeyError } from './request.js'
+import { type ApiOptions, createApi, HEADER_TEXT, isUnavailable, LatchkeyError } from './request.js'
 import { validId, validNeeded, validOptions } from './valid.js'
 
 export type { Change, Check, CustomerAccess }
@@ -215,6 +215,9 @@ export function createClient(options: ClientOptions) {
       { signal, after = null }: WatchOptions = {},
     ): Promise<void> {
       if (typeof handler !== 'function') throw new LatchkeyError('invalid_request', 'watch needs a handler.')
+      // An empty header would mean now, and what no header can hold would look like a daemon that is away.
+      if (after !== null && !HEADER_TEXT.test(`${after}`.trim()))
+        throw new LatchkeyError('invalid_request', 'watch: `after` must be a cursor, or left out.')
       const ends = signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal])
       for await (const event of follow(api, after, ends)) {
         if (ends.aborted) return

@@ -297,6 +297,8 @@ describe('a client', () => {
     }
     await expect(client.checkMany({} as never)).rejects.toMatchObject(wrong)
     await expect(client.watch(undefined as never)).rejects.toMatchObject(wrong)
+    for (const after of ['', ' ', 'log\u2028.1'])
+      await expect(client.watch(() => {}, { after })).rejects.toMatchObject(wrong)
     const elsewhere = clientOf({ url: `${daemon.url}/elsewhere`, onUnavailable: 'deny' })
     await expect(elsewhere.check('cus_1', EXPORT)).rejects.toMatchObject({ code: 'route_not_found' })
     expect(() => createClient(undefined as never)).toThrow(/`url` must be/)
