@@ -242,5 +242,6 @@ function nameOf({ feature, productId }: Needed): string {
 }
 
 function accessIn({ customerId, entitlements, features, cursor }: CustomerAccess, stale: boolean): Access {
-  return { customerId, entitlements, features, cursor, stale, reason: null }
+  // A copy: callers may sort it, and the original is kept.
+  return structuredClone({ customerId, entitlements, features, cursor, stale, reason: null })
 }
