@@ -99,7 +99,7 @@ export function createCache(api: Api, maxCustomers: number, maxAgeMs: number, cl
 
   function keep(customerId: string, entry: Entry, sentFrom: string | null): void {
     if (maxCustomers === 0 || (sentFrom !== null && !isNotBefore(entry.answer.cursor, sentFrom))) return
-    if (kept.size >= maxCustomers / 2) {
+    if (kept.size >= maxCustomers / 2 && !kept.has(customerId)) {
       older = kept
       kept = new Map()
     }

@@ -3,7 +3,7 @@
 import type { components } from '../../openapi.js'
 import { type Check, type CustomerAccess, checkOf, createCache, type Entry } from './cache.js'
 import { type Change, follow } from './follow.js'
-import { createApi, isUnavailable, LatchkeyError } from './request.js'
+import { createApi, HEADER_TEXT, isUnavailable, LatchkeyError } from './request.js'
 import { type ClientOptions, validId, validNeeded, validOptions } from './valid.js'
 
 export type { Change, Check, ClientOptions, CustomerAccess }
@@ -197,6 +197,9 @@ export function createClient(options: ClientOptions) {
       { signal, after = null }: WatchOptions = {},
     ): Promise<void> {
       if (typeof handler !== 'function') throw new LatchkeyError('invalid_request', 'watch needs a handler.')
+      // An empty header would mean now, and what no header can hold would look like a daemon that is away.
+      if (after !== null && !HEADER_TEXT.test(`${after}`.trim()))
+        throw new LatchkeyError('invalid_request', 'watch: `after` must be a cursor, or left out.')
       const ends = signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal])
       for await (const event of follow(api, after, ends)) {
         if (ends.aborted) return
@@ -221,5 +224,6 @@ function nameOf({ feature, productId }: Needed): string {
 }
 
 function accessIn({ customerId, entitlements, features, cursor }: CustomerAccess, stale: boolean): Access {
-  return { customerId, entitlements, features, cursor, stale, reason: null }
+  // A copy: callers may sort it, and the original is kept.
+  return structuredClone({ customerId, entitlements, features, cursor, stale, reason: null })
 }

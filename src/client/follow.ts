@@ -39,9 +39,10 @@ export async function* follow(
     try {
       yield { kind: 'opening', cut }
       for await (const block of blocksOf(api, place, connection)) {
-        failures = 0
         const event = eventIn(block)
         if (event === null) continue
+        // A stream that can't go on still says its place.
+        if (event.kind !== 'place') failures = 0
         if (event.kind === 'change' && !api.isOwn(event.change)) break
         yield event
         if (event.kind === 'place') place = event.cursor
@@ -92,8 +93,11 @@ async function* blocksOf(
 function eventIn(block: string): StreamEvent | null {
   const complete = /^: (\d+)$/.exec(block)
   if (complete !== null) return { kind: 'complete', afterMs: Number(complete[1]) }
-  const data = /^data: (.*)$/m.exec(block)?.[1]
+  // Not by a pattern: its lines also end at U+2028 and U+2029, which an id may contain.
+  const lines = block.split('\n')
+  const fieldOf = (name: string) => lines.find((line) => line.startsWith(name))?.slice(name.length)
+  const data = fieldOf('data: ')
   if (data !== undefined) return { kind: 'change', change: JSON.parse(data) as Change }
-  const cursor = /^id: (.*)$/m.exec(block)?.[1]
+  const cursor = fieldOf('id: ')
   return cursor === undefined ? null : { kind: 'place', cursor }
 }

@@ -90,7 +90,7 @@ const LONGEST_WAIT_MS = 2_000
 /** Timers take no more. */
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1
 /** What a header can hold, without spaces. */
-const HEADER_TEXT = /^[\x21-\x7e\x80-\xff]+$/
+export const HEADER_TEXT = /^[\x21-\x7e\x80-\xff]+$/
 
 const invalidOption = (what: string) => new LatchkeyError('invalid_options', `createClient: ${what}`)
 

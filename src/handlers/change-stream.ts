@@ -77,9 +77,10 @@ export function createChangeStream(
 
   async function sendNext(): Promise<void> {
     const askedAt = performance.now()
-    // Read before the changes: an empty page then means that there is nothing up to here.
-    const newest = await readCursor()
+    // Before the newest cursor: a client that comes meanwhile may be ahead of it. Its own wake serves it.
     const ready = [...clients].filter(({ out }) => !out.writableNeedDrain)
+    // Before the changes: an empty page then means that there is nothing up to here.
+    const newest = await readCursor()
     const behind = ready.filter(({ cursor }) => cursor !== newest)
     sayComplete(
       ready.filter(({ cursor }) => cursor === newest),
@@ -87,35 +88,34 @@ export function createChangeStream(
     )
     const groups = Map.groupBy(behind, ({ environment, cursor }) => `${environment} ${cursor}`)
     for (const group of groups.values()) {
-      await sendPage(group, newest, askedAt)
+      await sendPage(group, newest, askedAt).catch((err: unknown) => {
+        if (isLatchkeyError(err, 'store_unavailable')) throw err
+        // The other clients can go on.
+        if (!isLatchkeyError(err, 'cursor_reset'))
+          log.error({ err }, 'could not stream changes, ended streams')
+        for (const client of group) end(client)
+      })
       await turn()
     }
   }
 
   async function sendPage(group: readonly Client[], newest: string, askedAt: number): Promise<void> {
     const [{ environment, cursor: after }] = group as [Client]
-    const changes = await readChanges(changeLog, { environment, after, limit: PAGE }).catch(
-      (error: unknown) => {
-        // Its next request is told so.
-        if (isLatchkeyError(error, 'cursor_reset')) return null
-        throw error
-      },
-    )
-    const events = Buffer.from((changes ?? []).map(eventOf).join(''))
+    const changes = await readChanges(changeLog, { environment, after, limit: PAGE })
+    const events = Buffer.from(changes.map(eventOf).join(''))
     for (const client of group) {
-      if (changes === null) end(client)
       if (!clients.has(client)) continue
-      client.cursor = changes?.at(-1)?.cursor ?? newest
+      client.cursor = changes.at(-1)?.cursor ?? newest
       if (events.length > 0) client.out.write(events)
     }
-    if (changes?.length === PAGE) isWoken = true
+    if (changes.length === PAGE) isWoken = true
     else sayComplete(group, askedAt)
   }
 
   /** Only what was stored before the read was certainly in it, so that is the instant named. */
   function sayComplete(group: readonly Client[], askedAt: number): void {
     for (const client of group) {
-      if (!client.owesComment || client.openedAt > askedAt || !clients.has(client)) continue
+      if (!client.owesComment || !clients.has(client)) continue
       client.owesComment = false
       client.out.write(`: ${Math.floor(askedAt - client.openedAt)}\n\n`)
     }
@@ -136,13 +136,14 @@ export function createChangeStream(
      */
     async open({
       after,
-      ...client
+      environment,
+      mayRead,
     }: Pick<Client, 'environment' | 'mayRead'> & { readonly after: string | null }): Promise<Stream> {
       if (clients.size >= maxStreams) {
         const message = `${maxStreams} streams are open: close some, or ask GET /changes instead.`
         throw new LatchkeyError('too_many_streams', message)
       }
-      if (after !== null) await readChanges(changeLog, { ...client, after, limit: 1 })
+      if (after !== null) await readChanges(changeLog, { environment, after, limit: 1 })
       const openedAt = performance.now()
       const cursor = after ?? (await readCursor())
       return (res) => {
@@ -160,7 +161,7 @@ export function createChangeStream(
         // With its first id a client misses nothing, even if it loses the connection before the first change.
         res.write(`retry: ${RETRY_MS}\nid: ${cursor}\n\n`)
         outliveRequest(res, (out) => {
-          const opened = { ...client, out, openedAt, cursor, owesComment: true }
+          const opened = { out, environment, mayRead, openedAt, cursor, owesComment: true }
           clients.add(opened)
           out.on('drain', wake).on('close', () => clients.delete(opened))
           if (isStopped) end(opened)

@@ -2,6 +2,7 @@
 
 import { randomBytes } from 'node:crypto'
 import { type Selectable, sql } from 'kysely'
+import { NEVER_GRANTED } from '../entitlements/entitlement.js'
 import type { AccessSnapshot } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
 import { bulkInsert } from './bulk.js'
@@ -55,9 +56,14 @@ export async function latestCursor(db: Db): Promise<number> {
 
 export function changeOf(row: Selectable<ChangesTable>): Change {
   const { cursor, at, environment, customer_id: customerId, product_id: productId } = row
-  const [before, after] = [JSON.parse(row.before) as AccessSnapshot, JSON.parse(row.after) as AccessSnapshot]
+  const [before, after] = [snapshotIn(row.before), snapshotIn(row.after)]
   const cause = { kind: row.cause_kind, eventId: row.cause_event_id }
   return { cursor, at, environment, customerId, productId, before, after, cause }
+}
+
+/** A row that is older than a field of what is shown lacks it. */
+function snapshotIn(json: string): AccessSnapshot {
+  return { ...NEVER_GRANTED, ...JSON.parse(json) }
 }
 
 export const EPOCH_SETTING = 'change_log_epoch'

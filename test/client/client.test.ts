@@ -129,10 +129,12 @@ describe('a client', () => {
     const before = asked.length
     expect(await client.check('cus_1', EXPORT)).toEqual(YES)
     expect(await client.check('cus_1', { productId: 'pro_1' })).toEqual(YES)
-    expect(await client.list('cus_1')).toMatchObject({
-      features: [{ id: 'export', active: true }],
-      stale: false,
-    })
+    for (let times = 0; times < 2; times += 1) {
+      const access = await client.list('cus_1')
+      expect(access).toMatchObject({ features: [{ id: 'export', active: true }], stale: false })
+      // What a caller does with it changes nothing that is kept.
+      access.features.pop()
+    }
     expect(asked).toHaveLength(before)
 
     await revoke('cus_1')
@@ -297,6 +299,8 @@ describe('a client', () => {
     }
     await expect(client.checkMany({} as never)).rejects.toMatchObject(wrong)
     await expect(client.watch(undefined as never)).rejects.toMatchObject(wrong)
+    for (const after of ['', ' ', 'log\u2028.1'])
+      await expect(client.watch(() => {}, { after })).rejects.toMatchObject(wrong)
     const elsewhere = clientOf({ url: `${daemon.url}/elsewhere`, onUnavailable: 'deny' })
     await expect(elsewhere.check('cus_1', EXPORT)).rejects.toMatchObject({ code: 'route_not_found' })
     expect(() => createClient(undefined as never)).toThrow(/`url` must be/)
@@ -521,6 +525,15 @@ describe('a daemon that does not answer', () => {
     now = 10_000
     expect(await client.check('cus_1', EXPORT)).toEqual(UNAVAILABLE)
   })
+
+  it('has a last answer about as many customers as are kept, however often one is asked about', async () => {
+    let isAway = false
+    const { url } = await openStandIn((res) => (isAway ? give(res, 500, {}) : give(res, 200, ANSWER)))
+    const client = clientOf({ url, onUnavailable: 'stale', retries: 0, maxCustomers: 4 })
+    for (const number of [1, 2, 3, 4, 4]) await client.check(`cus_${number}`, EXPORT)
+    isAway = true
+    expect(await client.check('cus_1', EXPORT)).toEqual({ ...YES, stale: true })
+  })
 })
 
 describe('watch', () => {
@@ -539,11 +552,12 @@ describe('watch', () => {
     )
     const expected: string[] = []
     const change = async (customerId: string) => {
-      await grant(customerId)
-      await revoke(customerId)
+      await grant(encodeURIComponent(customerId))
+      await revoke(encodeURIComponent(customerId))
       expected.push(`${customerId} true`, `${customerId} false`)
     }
-    await change('cus_2')
+    // Line separators, which JSON leaves as they are.
+    await change('cus_2\u2028\u2029')
     await eventually(() => expect(seen).toEqual(expected))
     line.cut()
     await change('cus_3')

@@ -5,6 +5,7 @@ import {
   changeLogEpoch,
   formatCursor,
   latestCursor,
+  loadChanges,
   type NewChange,
   numberIn,
   startChangeLogEpoch,
@@ -21,6 +22,14 @@ const CHANGE: NewChange = {
   after: { active: true, status: 'active', since: NOON, until: null },
   cause: { kind: 'event', eventId: 'evt_1' },
 }
+
+it('reads a change that was written before a field was added to what is shown', async () => {
+  const db = await temporaryStore()
+  const { until, ...after } = CHANGE.after
+  const older = { ...CHANGE, after: after as typeof CHANGE.after }
+  await db.transaction().execute((trx) => appendChanges(trx, [older]))
+  expect(await loadChanges(db, 'live', 0, 1)).toEqual([{ ...CHANGE, cursor: 1 }])
+})
 
 describe('a cursor of the change log', () => {
   it('is never given twice, even when the newest changes are gone', async () => {
