@@ -255,12 +255,18 @@ export async function createOutbound(deps: OutboundDeps) {
     return next.length === 0 ? null : Math.min(...next)
   }
 
-  await queue().catch((error: unknown) => {
-    log.error({ err: error }, 'could not read the messages of the outbound webhooks; retrying')
-  })
-  loop.wake()
+  async function reload(): Promise<void> {
+    await queue().catch((error: unknown) => {
+      log.error({ err: error }, 'could not read the messages of the outbound webhooks; retrying')
+    })
+    loop.wake()
+  }
+
+  await reload()
   return {
     wake: loop.wake,
+    /** Resolves once the position of each new address in the change log is stored, too. */
+    reload,
     /** @param environments whose messages are counted; both if omitted */
     status: (environments?: readonly Environment[]) => readWebhooks(db, addresses(), environments),
     /** Makes failed and delayed messages due now, and returns their number. */
