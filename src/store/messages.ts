@@ -357,21 +357,33 @@ export async function expireMessages(trx: Tx, before: number): Promise<number> {
 
 export interface RetryMessages extends Omit<RetryFilter, 'target'> {
   readonly webhooks: readonly string[]
+  /** If omitted, failed ones, too. */
+  readonly only?: 'delayed'
+}
+
+/** The setting for the time of the last retry, by address: any instance may be asked for one, and one sends. */
+const RETRIED = 'outbound_retried'
+
+export function lastRetryOf(db: Db, webhook: string): Promise<string | null> {
+  return getSetting(db, `${RETRIED} ${webhook}`)
 }
 
 /**
- * Makes delayed messages due, and queues failed ones once more, as a replay does.
+ * Makes delayed messages due, as if they had just been queued, and queues failed ones once more, as a replay does.
  * @returns how many
  */
 export async function retryMessages(
   trx: Tx,
-  { webhooks, environments = ENVIRONMENTS, customerId }: RetryMessages,
+  { webhooks, environments = ENVIRONMENTS, customerId, only }: RetryMessages,
+  now: number,
 ): Promise<number> {
+  for (const webhook of webhooks) await setSetting(trx, `${RETRIED} ${webhook}`, String(now))
   const isAsked = sql`webhook in (${sql.join(webhooks)}) and environment in (${sql.join(environments)})
     ${customerId === undefined ? sql`` : sql`and customer_id = ${customerId}`}`
   const { numAffectedRows: delayed } = await sql`
-    update messages set next_attempt_at = queued_at
+    update messages set attempts = 0, first_attempt_at = null, next_attempt_at = queued_at
     where status = 'pending' and next_attempt_at is not null and attempts > 0 and ${isAsked}`.execute(trx)
+  if (only === 'delayed') return Number(delayed ?? 0)
   const { rows } = await requeue(sql`${HAS_FAILED} and ${isAsked}`).execute(trx)
   await beginNext(trx, rows.map(customerOf))
   return Number(delayed ?? 0) + rows.length
