@@ -45,8 +45,9 @@ export interface Message {
   readonly type: ChangeType
   readonly change: Change
   readonly attempts: number
-  /** Null: none yet. */
+  /** Null: none yet. Later by any time that it was held back: the three days until it is given up leave that out. */
   readonly firstAttemptAt: number | null
+  readonly dueAt: number
   /** The newest attempts, oldest first, including those before it was sent again. */
   readonly log: readonly Attempt[]
 }
@@ -56,14 +57,13 @@ export function messageIdOf(epoch: string, cursor: number): string {
   return `msg_${epoch}_${cursor}`
 }
 
-type MessageRow = Selectable<ChangesTable> &
-  Pick<Message, 'epoch' | 'webhook' | 'type' | 'attempts' | 'firstAttemptAt'> & { readonly log: string }
+type MessageRow = Selectable<ChangesTable> & Omit<Message, 'change' | 'log'> & { readonly log: string }
 
-const COLUMNS = sql`changes.*, epoch, webhook, type, attempts, first_attempt_at as "firstAttemptAt", attempt_log as log`
+const COLUMNS = sql`changes.*, epoch, webhook, type, attempts, first_attempt_at as "firstAttemptAt",
+  next_attempt_at as "dueAt", attempt_log as log`
 
-function messageOf({ epoch, webhook, type, attempts, firstAttemptAt, log, ...row }: MessageRow): Message {
-  const change = changeOf(row)
-  return { epoch, webhook, type, change, attempts, firstAttemptAt, log: JSON.parse(log) as Attempt[] }
+function messageOf(row: MessageRow): Message {
+  return { ...row, change: changeOf(row), log: JSON.parse(row.log) as Attempt[] }
 }
 
 /** An address's messages due by `now`, earliest first: at most one per customer, and only after the earlier ones. */

@@ -242,12 +242,16 @@ describe('the outbound webhook', () => {
 
   it('gives up after three days, goes on with the next, and sends it and what came later again when it is told to', async () => {
     const { store, receiver, outbound, stateIs } = await telling((res, message, count) =>
-      status(count < 3 ? 503 : 204)(res, message, count),
+      count < 5
+        ? status(503, count < 4 ? { 'retry-after': '86400' } : {})(res, message, count)
+        : status(204)(res, message, count),
     )
     await store.change({}, { productId: 'pro_2' })
-    await eventually(async () => expect((await nextAttempt(store.db)).attempts).toBe(1))
-    pass(outbound, 3 * DAY)
-    await arrive(receiver, 3)
+    for (const attempts of [1, 2, 3]) {
+      await eventually(async () => expect((await nextAttempt(store.db)).attempts).toBe(attempts))
+      pass(outbound, DAY)
+    }
+    await arrive(receiver, 5)
     await stateIs({ waiting: 0, failed: 1 })
     for (const other of [
       { customerId: 'cus_2' },
@@ -259,9 +263,9 @@ describe('the outbound webhook', () => {
     expect(
       await outbound.retry({ target: 'webhook:default', environments: ['live'], customerId: 'cus_1' }),
     ).toBe(2)
-    await arrive(receiver, 5)
-    expect(told(receiver)).toEqual([1, 1, 2, 1, 2].map((n) => `cus_1/pro_${n}`))
-    expect(receiver.received[3]?.id).toBe(receiver.received[0]?.id)
+    await arrive(receiver, 7)
+    expect(told(receiver)).toEqual([1, 1, 1, 1, 2, 1, 2].map((n) => `cus_1/pro_${n}`))
+    expect(receiver.received[5]?.id).toBe(receiver.received[0]?.id)
     await stateIs({ waiting: 0, failed: 0 })
   })
 
