@@ -310,26 +310,23 @@ function numberOfMessage(id: string): number {
  * the newest last.
  * @returns how many; those that are pending don't count
  */
-export async function replayMessages(trx: Tx, keys: readonly MessageKey[]): Promise<number> {
-  const rows = await requeueThese(
-    trx,
-    keys.map(({ cursor, webhook }) => [cursor, webhook]),
-  )
-  await beginNext(trx, rows.map(customerOf))
-  return rows.length
+export async function replayMessages(trx: Tx, keys: readonly MessageKey[], now: number): Promise<number> {
+  if (keys.length === 0) return 0
+  const list = keys.map(({ cursor, webhook }) => sql`(cast(${cursor} as bigint), ${webhook})`)
+  return requeue(trx, sql`(cursor, webhook) in (values ${sql.join(list)})`, now)
 }
 
-const requeueThese = bulkLookup(['cursor', 'webhook'], requeue)
-
-function requeue(isOne: RawBuilder<unknown>): RawBuilder<CustomerRow> {
-  return sql`
-    update messages set status = 'pending', attempts = 0, first_attempt_at = null from (
+async function requeue(trx: Tx, isOne: RawBuilder<unknown>, now: number): Promise<number> {
+  const { rows } = await sql<CustomerRow>`
+    update messages set status = 'pending', queued_at = ${now}, attempts = 0, first_attempt_at = null from (
       select min(cursor) as first, webhook as its, environment as place, customer_id as customer from messages
       where status <> 'pending' and ${isOne} group by webhook, environment, customer_id
     ) as begun
     where customer_id = customer and environment = place and cursor >= first and webhook = its
       and status <> 'pending'
-    returning webhook, environment, customer_id`
+    returning webhook, environment, customer_id`.execute(trx)
+  await beginNext(trx, rows.map(customerOf))
+  return rows.length
 }
 
 /** How long the log keeps a message that is not pending, from its change on. */
@@ -383,10 +380,8 @@ export async function retryMessages(
   const { numAffectedRows: delayed } = await sql`
     update messages set attempts = 0, first_attempt_at = null, next_attempt_at = queued_at
     where status = 'pending' and next_attempt_at is not null and attempts > 0 and ${isAsked}`.execute(trx)
-  if (only === 'delayed') return Number(delayed ?? 0)
-  const { rows } = await requeue(sql`${HAS_FAILED} and ${isAsked}`).execute(trx)
-  await beginNext(trx, rows.map(customerOf))
-  return Number(delayed ?? 0) + rows.length
+  const failed = only === 'delayed' ? 0 : await requeue(trx, sql`${HAS_FAILED} and ${isAsked}`, now)
+  return Number(delayed ?? 0) + failed
 }
 
 /** Deletes every message. */
