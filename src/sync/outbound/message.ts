@@ -181,7 +181,7 @@ export function isDelivered({ status }: Answer): boolean {
 }
 
 const BACK_OFF: BackOff = { first: 1_000, most: 3_600_000 }
-/** Long enough for a receiver that breaks on a Friday evening; without the time for which messages are held back. */
+/** Long enough for a receiver that breaks on a Friday evening. Time for which a message is held back does not count. */
 const GIVE_UP_AFTER_MS = 3 * 86_400_000
 
 /** 410 Gone: the receiver will never accept messages again. */
