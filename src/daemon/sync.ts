@@ -94,7 +94,7 @@ export async function createFollowing(deps: FollowingDeps) {
     if (current !== config) return
     sync.reload(config.products, use())
     if (leads()) platforms.start()
-    outbound.wake()
+    await outbound.reload()
   }
 
   return {

@@ -51,8 +51,9 @@ export interface Message {
   readonly type: ChangeType
   readonly change: Change
   readonly attempts: number
-  /** Null: none yet. */
+  /** Null: none yet. Later by any time that it was held back: the three days until it is given up leave that out. */
   readonly firstAttemptAt: number | null
+  readonly dueAt: number
   /** The newest attempts, oldest first, including those before it was sent again. */
   readonly log: readonly Attempt[]
 }
@@ -62,14 +63,13 @@ export function messageIdOf(epoch: string, cursor: number): string {
   return `msg_${epoch}_${cursor}`
 }
 
-type MessageRow = Selectable<ChangesTable> &
-  Pick<Message, 'epoch' | 'webhook' | 'type' | 'attempts' | 'firstAttemptAt'> & { readonly log: string }
+type MessageRow = Selectable<ChangesTable> & Omit<Message, 'change' | 'log'> & { readonly log: string }
 
-const COLUMNS = sql`changes.*, epoch, webhook, type, attempts, first_attempt_at as "firstAttemptAt", attempt_log as log`
+const COLUMNS = sql`changes.*, epoch, webhook, type, attempts, first_attempt_at as "firstAttemptAt",
+  next_attempt_at as "dueAt", attempt_log as log`
 
-function messageOf({ epoch, webhook, type, attempts, firstAttemptAt, log, ...row }: MessageRow): Message {
-  const change = changeOf(row)
-  return { epoch, webhook, type, change, attempts, firstAttemptAt, log: JSON.parse(log) as Attempt[] }
+function messageOf(row: MessageRow): Message {
+  return { ...row, change: changeOf(row), log: JSON.parse(row.log) as Attempt[] }
 }
 
 /** An address's messages due by `now`, earliest first: at most one per customer, and only after the earlier ones. */
@@ -303,24 +303,23 @@ function numberOfMessage(id: string): number {
  * the newest last.
  * @returns how many; those that are pending don't count
  */
-export async function replayMessages(trx: Tx, keys: readonly MessageKey[]): Promise<number> {
-  const asked = keys.map(({ cursor, webhook }) => [cursor, webhook])
-  const rows = await requeueThese(trx, asked)
-  await beginNext(trx, rows.map(customerOf))
-  return rows.length
+export async function replayMessages(trx: Tx, keys: readonly MessageKey[], now: number): Promise<number> {
+  if (keys.length === 0) return 0
+  const list = keys.map(({ cursor, webhook }) => sql`(cast(${cursor} as bigint), ${webhook})`)
+  return requeue(trx, sql`(cursor, webhook) in (values ${sql.join(list)})`, now)
 }
 
-const requeueThese = bulkLookup(['cursor', 'webhook'], requeue)
-
-function requeue(isOne: RawBuilder<unknown>): RawBuilder<CustomerRow> {
-  return sql`
-    update messages set status = 'pending', attempts = 0, first_attempt_at = null from (
+async function requeue(trx: Tx, isOne: RawBuilder<unknown>, now: number): Promise<number> {
+  const { rows } = await sql<CustomerRow>`
+    update messages set status = 'pending', queued_at = ${now}, attempts = 0, first_attempt_at = null from (
       select min(cursor) as first, webhook as its, environment as place, customer_id as customer from messages
       where status <> 'pending' and ${isOne} group by webhook, environment, customer_id
     ) as begun
     where customer_id = customer and environment = place and cursor >= first and webhook = its
       and status <> 'pending'
-    returning webhook, environment, customer_id`
+    returning webhook, environment, customer_id`.execute(trx)
+  await beginNext(trx, rows.map(customerOf))
+  return rows.length
 }
 
 /** How long the log keeps a message that is not pending, from its change on. */
@@ -348,24 +347,34 @@ export async function expireMessages(trx: Tx, before: number): Promise<number> {
 
 export interface RetryMessages extends Omit<RetryFilter, 'target'> {
   readonly webhooks: readonly string[]
+  /** If omitted, failed ones, too. */
+  readonly only?: 'delayed'
+}
+
+/** The setting for the time of the last retry, by address: any instance may be asked for one, and one sends. */
+const RETRIED = 'outbound_retried'
+
+export function lastRetryOf(db: Db, webhook: string): Promise<string | null> {
+  return getSetting(db, `${RETRIED} ${webhook}`)
 }
 
 /**
- * Makes delayed messages due, and queues failed ones once more, as a replay does.
+ * Makes delayed messages due, as if they had just been queued, and queues failed ones once more, as a replay does.
  * @returns how many
  */
 export async function retryMessages(
   trx: Tx,
-  { webhooks, environments = ENVIRONMENTS, customerId }: RetryMessages,
+  { webhooks, environments = ENVIRONMENTS, customerId, only }: RetryMessages,
+  now: number,
 ): Promise<number> {
+  for (const webhook of webhooks) await setSetting(trx, `${RETRIED} ${webhook}`, String(now))
   const isAsked = sql`webhook in (${sql.join(webhooks)}) and environment in (${sql.join(environments)})
     ${customerId === undefined ? sql`` : sql`and customer_id = ${customerId}`}`
   const { numAffectedRows: delayed } = await sql`
-    update messages set next_attempt_at = queued_at
+    update messages set attempts = 0, first_attempt_at = null, next_attempt_at = queued_at
     where status = 'pending' and next_attempt_at is not null and attempts > 0 and ${isAsked}`.execute(trx)
-  const { rows } = await requeue(sql`${HAS_FAILED} and ${isAsked}`).execute(trx)
-  await beginNext(trx, rows.map(customerOf))
-  return Number(delayed ?? 0) + rows.length
+  const failed = only === 'delayed' ? 0 : await requeue(trx, sql`${HAS_FAILED} and ${isAsked}`, now)
+  return Number(delayed ?? 0) + failed
 }
 
 export async function forgetMessages(trx: Tx): Promise<void> {

@@ -190,6 +190,7 @@ export interface MessagesTable {
   type: ChangeType
   environment: Environment
   customer_id: string
+  /** The last time, if it was sent again. */
   queued_at: number
   /** `gone` and `given_up`: it failed, and is not sent any more. */
   status: Generated<'pending' | 'delivered' | 'gone' | 'given_up'>

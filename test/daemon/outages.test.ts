@@ -172,11 +172,11 @@ describe('a platform that is down', () => {
 })
 
 describe('a receiver of the outbound webhook that is down', () => {
-  it('is a warning, once, until it takes a change again', async () => {
+  it('is a warning, once, until it takes a change again; it gets every change after the reload that adds it', async () => {
     const receiver = await startAnswering(500)
-    const { daemon, pay, said, doctor } = await running({
-      sync: { webhook: { url: receiver.url, secret: SECRET } },
-    })
+    const { daemon, pay, said, doctor } = await running({})
+    await daemon.readAgain({ sync: { webhook: { url: receiver.url, secret: SECRET } } })
+    expect(lines(daemon, 'sends every change from now on')).toHaveLength(1)
     await pay()
     const line = await said('webhook delivery is failing; retrying for up to 3 days')
     expect(line).toMatchObject({ level: 'warn', platform: 'webhook:default', reason: 'answered 500' })

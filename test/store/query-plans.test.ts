@@ -172,7 +172,7 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
       (db) => findMessages(db, { environments: LIVE, status: 'failed' }, MESSAGE_PAGE),
     ],
     ['a message', (db) => findMessages(db, { environments: LIVE, ids: ['msg_1f_7'] }, MESSAGE_PAGE)],
-    ['messages to send again', (db) => replayMessages(db, MESSAGE_OUTCOMES)],
+    ['messages to send again', (db) => replayMessages(db, MESSAGE_OUTCOMES, NOON)],
     ['old messages', (db) => expireMessages(db, NOON)],
     ['outcomes of messages', (db) => settleMessages(db, MESSAGE_OUTCOMES)],
     ['changes of access', (db) => loadChanges(db, null, 5, 10)],

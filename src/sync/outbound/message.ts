@@ -181,7 +181,7 @@ export function isDelivered({ status }: Answer): boolean {
 }
 
 const BACK_OFF: BackOff = { first: 1_000, most: 3_600_000 }
-/** Long enough for a receiver that breaks on a Friday evening. */
+/** Long enough for a receiver that breaks on a Friday evening. Time for which a message is held back does not count. */
 const GIVE_UP_AFTER_MS = 3 * 86_400_000
 
 /** 410 Gone: the receiver will never accept messages again. */
@@ -193,14 +193,14 @@ const GONE = 410
  */
 export function judgeAnswer(
   answer: Answer,
-  { attempts, firstAttemptAt }: Pick<Message, 'attempts' | 'firstAttemptAt'>,
+  { attempts, firstAttemptAt, dueAt }: Pick<Message, 'attempts' | 'firstAttemptAt' | 'dueAt'>,
   now: number,
   random: number,
 ): MessageOutcome['result'] {
   const { status, reason: error, closedUntil } = answer
   if (isDelivered(answer)) return { kind: 'delivered' }
   if (status === GONE) return { kind: 'failed', error, reason: 'gone' }
-  const begun = firstAttemptAt ?? now
+  const begun = Math.min(now, (firstAttemptAt ?? now) + Math.max(0, now - dueAt))
   if (now - begun >= GIVE_UP_AFTER_MS) return { kind: 'failed', error, reason: 'given_up' }
   const nextAttemptAt = Math.max(now + backOffMs(attempts + 1, BACK_OFF, random), closedUntil ?? 0)
   return { kind: 'retry', error, firstAttemptAt: begun, nextAttemptAt }

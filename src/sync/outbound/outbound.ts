@@ -5,6 +5,7 @@ import type { RetryFilter } from '../../store/memberships.js'
 import {
   type Attempt,
   findMessages,
+  lastRetryOf,
   loadDueMessages,
   type Message,
   type MessageFilter,
@@ -112,6 +113,10 @@ export interface OutboundDeps extends Tools {
 
 /** The state of sending to one address, so that none waits for another. */
 interface Lane {
+  /** By the config that was looked at last. */
+  url: string
+  /** The last retry of its messages, by any instance; undefined: not read yet. */
+  retriedAt?: string | null
   /** The receiver asked for no messages until then. */
   closedUntil: number
   queuedUpTo: number | null
@@ -141,17 +146,28 @@ export async function createOutbound(deps: OutboundDeps) {
   const loop = createLoop({ look: queue, work: oneAtATime(sendDue), nextAt, clock, log })
   let isStopping = false
 
-  function laneOf(id: string): Lane {
-    const lane = lanes.get(id) ?? { closedUntil: 0, queuedUpTo: null, underWay: new Map(), ended: new Set() }
+  function laneOf({ id, url }: WebhookAddress): Lane {
+    const begun = { url, closedUntil: 0, queuedUpTo: null, underWay: new Map(), ended: new Set<string>() }
+    const lane = lanes.get(id) ?? begun
     lanes.set(id, lane)
     return lane
   }
 
-  /** Queues the changes appended to the log since; costs one small read for each address if there are none. */
+  /** Ends the waits that the receiver at another URL caused, and those that a retry ends. */
+  async function open({ id, url }: WebhookAddress, lane: Lane): Promise<void> {
+    if (lane.url !== url) await writeSync('retryMessages', { webhooks: [id], only: 'delayed' })
+    lane.url = url
+    const retriedAt = await lastRetryOf(db, id)
+    if (lane.retriedAt !== retriedAt) lane.closedUntil = 0
+    lane.retriedAt = retriedAt
+  }
+
+  /** Queues the changes appended to the log since; costs two small reads for each address if there are none. */
   async function queue(): Promise<void> {
     for (const to of addresses()) {
       const { id: webhook, types, environments } = to
-      const lane = laneOf(webhook)
+      const lane = laneOf(to)
+      await open(to, lane)
       while (lane.queuedUpTo === null || (await latestCursor(db)) > lane.queuedUpTo) {
         const change = { webhook, types, environments, limit: MAX_PER_TRANSACTION }
         const { upTo, from } = await writeSync('queueMessages', change)
@@ -166,7 +182,7 @@ export async function createOutbound(deps: OutboundDeps) {
     if (await isPaused()) return
     const now = clock()
     for (const to of addresses()) {
-      const { closedUntil, underWay, ended } = laneOf(to.id)
+      const { closedUntil, underWay, ended } = laneOf(to)
       if (to.disabled || closedUntil > now) continue
       ended.clear()
       const due = await loadDueMessages(db, to.id, now, CONCURRENCY + underWay.size)
@@ -180,7 +196,7 @@ export async function createOutbound(deps: OutboundDeps) {
 
   function begin(to: WebhookAddress, message: Message): void {
     const customer = customerOf(message.change)
-    const lane = laneOf(to.id)
+    const lane = laneOf(to)
     const sent = send(to, message)
       .catch((error: unknown) => {
         // It is sent again, under the same id.
@@ -200,15 +216,17 @@ export async function createOutbound(deps: OutboundDeps) {
     const { cursor, environment, customerId, productId } = message.change
     const sent = sentOf(message, featuresOf(productId))
     const at = clock()
-    const answer = await postMessage(to, sent, at, stopping.signal, deps.post).catch((error: unknown) => {
+    const answered = await postMessage(to, sent, at, stopping.signal, deps.post).catch((error: unknown) => {
       // Aborted: the result is unknown, and the message stays due.
       if (stopping.signal.aborted) return null
       throw error
     })
-    if (answer === null) return
+    if (answered === null) return
     const now = clock()
+    const isMoved = !addresses().some(({ id, url }) => id === to.id && url === to.url)
+    const answer = isMoved ? { ...answered, closedUntil: null } : answered
     // First, so that nothing else is sent during the write.
-    const lane = laneOf(to.id)
+    const lane = laneOf(to)
     lane.closedUntil = Math.max(lane.closedUntil, answer.closedUntil ?? 0)
     const result = judgeAnswer(answer, message, now, random())
     const kept = message.log.slice(1 - ATTEMPTS_KEPT)
@@ -246,21 +264,27 @@ export async function createOutbound(deps: OutboundDeps) {
   async function nextAt(): Promise<number | null> {
     const now = clock()
     const next: number[] = []
-    for (const { id, disabled } of addresses()) {
-      const { closedUntil } = laneOf(id)
-      if (disabled) continue
-      const at = closedUntil > now ? closedUntil : await nextMessageAfter(db, id, now)
+    for (const to of addresses()) {
+      const { closedUntil } = laneOf(to)
+      if (to.disabled) continue
+      const at = closedUntil > now ? closedUntil : await nextMessageAfter(db, to.id, now)
       if (at !== null) next.push(at)
     }
     return next.length === 0 ? null : Math.min(...next)
   }
 
-  await queue().catch((error: unknown) => {
-    log.error({ err: error }, 'could not read the messages of the outbound webhooks; retrying')
-  })
-  loop.wake()
+  async function reload(): Promise<void> {
+    await queue().catch((error: unknown) => {
+      log.error({ err: error }, 'could not read the messages of the outbound webhooks; retrying')
+    })
+    loop.wake()
+  }
+
+  await reload()
   return {
     wake: loop.wake,
+    /** Resolves once the position of each new address in the change log is stored, too. */
+    reload,
     /** @param environments whose messages are counted; both if omitted */
     status: (environments?: readonly Environment[]) => readWebhooks(db, addresses(), environments),
     /** Makes failed and delayed messages due now, and returns their number. */
@@ -270,8 +294,7 @@ export async function createOutbound(deps: OutboundDeps) {
         .filter((id) => target === ALL_WEBHOOKS || target === `webhook:${id}`)
       if (webhooks.length === 0) return 0
       const count = await writeSync('retryMessages', { ...which, webhooks })
-      for (const id of webhooks) laneOf(id).closedUntil = 0
-      loop.workNow()
+      loop.wake()
       return count
     },
     async replay(filter: MessageFilter): Promise<number> {

@@ -5,7 +5,7 @@ const NOON = Date.parse('2026-03-01T12:00:00.000Z')
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
 
-const NEW = { attempts: 0, firstAttemptAt: null }
+const NEW = { attempts: 0, firstAttemptAt: null, dueAt: NOON }
 
 function answered(status: number, header: string | null = null): Answer {
   return { status, reason: `answered ${status}`, closedUntil: retryAfter(header, NOON) }
@@ -20,8 +20,9 @@ function attemptsOf(random: number) {
     const result = judgeAnswer(failed, message, now, random)
     if (result.kind !== 'retry') return { waits, result, lasted: now - NOON }
     waits.push(result.nextAttemptAt - now)
-    message = { attempts: message.attempts + 1, firstAttemptAt: result.firstAttemptAt }
-    now = result.nextAttemptAt
+    const { firstAttemptAt, nextAttemptAt: dueAt } = result
+    message = { attempts: message.attempts + 1, firstAttemptAt, dueAt }
+    now = dueAt
   }
 }
 
@@ -49,6 +50,14 @@ describe('an answer of the receiver', () => {
     expect(result).toEqual({ kind: 'failed', error: 'no connection', reason: 'given_up' })
     expect(lasted).toBeGreaterThanOrEqual(3 * DAY)
     expect(lasted).toBeLessThan(3 * DAY + HOUR)
+  })
+
+  it('counts no time for which the message was held back', () => {
+    const paused = { attempts: 1, firstAttemptAt: NOON - 4 * DAY, dueAt: NOON - 4 * DAY + 1_000 }
+    expect(judgeAnswer(answered(503), paused, NOON, 1)).toMatchObject({
+      kind: 'retry',
+      firstAttemptAt: NOON - 1_000,
+    })
   })
 
   it('leaves the wait to chance, within that', () => {

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { NEVER_GRANTED } from '../../../src/entitlements/entitlement.js'
 import { findMessages, type MessageFilter, type MessagePage } from '../../../src/store/messages.js'
 import { eventually } from '../../setup/eventually.js'
@@ -165,8 +165,10 @@ describe('the log of outbound webhooks', () => {
     expect(await outbound.replay({ ...since, webhooks: ['app'], to: NOON + 3 })).toBe(2)
     await areDelivered(6)
     store.pause(true)
+    vi.setSystemTime(NOON + DAY)
     expect(await outbound.replay(since)).toBe(4)
     expect(await outbound.replay(since)).toBe(0)
+    expect(await outbound.status()).toMatchObject(addresses.map(() => ({ oldestWaitingAt: NOON + DAY })))
     store.pause(false)
     outbound.wake()
     await areDelivered(6)

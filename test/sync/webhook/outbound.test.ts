@@ -191,6 +191,40 @@ describe('the outbound webhook', () => {
     ])
   })
 
+  it('waits no longer for a Retry-After once any instance is asked to retry, or once the URL has changed', async () => {
+    const store = await outboundStore()
+    const [old, next] = [await startReceiver(), await startReceiver()]
+    const answers: (() => void)[] = []
+    old.answerWith((...asked) => void answers.push(() => status(503, { 'retry-after': '86400' })(...asked)))
+    const address = { url: old.url }
+    const outbound = await store.tell(address)
+    const hasFailed = (attempts: number) =>
+      eventually(async () => {
+        answers.splice(0).forEach((answer) => void answer())
+        expect(JSON.parse((await nextAttempt(store.db)).attempt_log)).toHaveLength(attempts)
+      })
+    await store.change({})
+    await hasFailed(1)
+    // By another instance, which has no lane of its own.
+    await store.writeSync('retryMessages', { webhooks: ['default'] })
+    outbound.wake()
+    await hasFailed(2)
+    pass(outbound, MINUTE)
+    await store.change({ customerId: 'cus_2' })
+    await store.writeSync('retryMessages', { webhooks: ['default'], customerId: 'cus_2' })
+    outbound.wake()
+    await eventually(() => expect(answers).toHaveLength(1))
+    address.url = next.url
+    await outbound.reload()
+    await arrive(next, 1)
+    // From the old URL: it closes the new one no more.
+    answers.splice(0).forEach((answer) => void answer())
+    await eventually(() => expect(store.logged().match(/delivery failed/g)).toHaveLength(3))
+    await store.change({ customerId: 'cus_3' })
+    await arrive(next, 2)
+    expect(told(next)).toEqual(['cus_1/pro_1', 'cus_3/pro_1'])
+  })
+
   it('parks what the receiver says is gone, and goes on with the next', async () => {
     const { store, receiver, stateIs } = await telling((res, message, count) =>
       status(count === 1 ? 410 : 204)(res, message, count),
@@ -208,12 +242,16 @@ describe('the outbound webhook', () => {
 
   it('gives up after three days, goes on with the next, and sends it and what came later again when it is told to', async () => {
     const { store, receiver, outbound, stateIs } = await telling((res, message, count) =>
-      status(count < 3 ? 503 : 204)(res, message, count),
+      count < 5
+        ? status(503, count < 4 ? { 'retry-after': '86400' } : {})(res, message, count)
+        : status(204)(res, message, count),
     )
     await store.change({}, { productId: 'pro_2' })
-    await eventually(async () => expect((await nextAttempt(store.db)).attempts).toBe(1))
-    pass(outbound, 3 * DAY)
-    await arrive(receiver, 3)
+    for (const attempts of [1, 2, 3]) {
+      await eventually(async () => expect((await nextAttempt(store.db)).attempts).toBe(attempts))
+      pass(outbound, DAY)
+    }
+    await arrive(receiver, 5)
     await stateIs({ waiting: 0, failed: 1 })
     for (const other of [
       { customerId: 'cus_2' },
@@ -225,9 +263,9 @@ describe('the outbound webhook', () => {
     expect(
       await outbound.retry({ target: 'webhook:default', environments: ['live'], customerId: 'cus_1' }),
     ).toBe(2)
-    await arrive(receiver, 5)
-    expect(told(receiver)).toEqual([1, 1, 2, 1, 2].map((n) => `cus_1/pro_${n}`))
-    expect(receiver.received[3]?.id).toBe(receiver.received[0]?.id)
+    await arrive(receiver, 7)
+    expect(told(receiver)).toEqual([1, 1, 1, 1, 2, 1, 2].map((n) => `cus_1/pro_${n}`))
+    expect(receiver.received[5]?.id).toBe(receiver.received[0]?.id)
     await stateIs({ waiting: 0, failed: 0 })
   })
 
