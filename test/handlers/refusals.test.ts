@@ -7,7 +7,9 @@ import { NO_ID } from '../../src/handlers/body.js'
 import { errorsOf, type Route } from '../../src/handlers/route.js'
 import { ROUTES, type RouteDeps } from '../../src/handlers/routes.js'
 import { API_KEY, ask, runDaemon } from '../daemon/running-daemon.js'
-import { apiKey, BODIES, bearer, frontDeps, openFront, openWhole, withIds } from './daemon-front.js'
+import { apiKey, BODIES, bearer, frontDeps, openFront, sharedWhole, withIds } from './daemon-front.js'
+
+const whole = sharedWhole()
 
 const named = (routes: readonly Route<never>[]) =>
   routes.map((route) => [`${route.method} ${route.path}`, route] as const)
@@ -82,7 +84,7 @@ describe.each(named(KEYED.filter(({ body }) => body !== undefined)))('the body o
   const type = bodyType === 'lines' ? 'application/x-ndjson' : 'application/json'
   const right = BODIES[route.operationId] ?? ''
   const open = async () => {
-    const call = await openWhole()
+    const call = whole()
     return async (body: string, headers: Record<string, string> = { 'content-type': type }) => {
       const answer = await call(method, withIds(path), headers, body)
       return { status: answer.status, json: await answer.json() }
@@ -111,6 +113,8 @@ describe.each(named(KEYED.filter(({ body }) => body !== undefined)))('the body o
   })
 })
 
+const NO_IDS = ['%00', 'cus_%00', '%E0%A4%A', '%', '%zz', '%0d%0aX:%20y', '%7f', 'a'.repeat(256)]
+
 it.each(named(ROUTES))('%s names the part of the path or query that is wrong', async (_, route) => {
   const { url } = await openFront({
     apiKeys: () => [apiKey('right', { scopes: API_SCOPES, environments: BOTH })],
@@ -121,8 +125,11 @@ it.each(named(ROUTES))('%s names the part of the path or query that is wrong', a
     json: { code: 'invalid_request', errors: [{ path, message }] },
   })
   for (const [, name = ''] of route.path.matchAll(/:(\w+)/g)) {
-    const path = withIds(route.path.replace(`:${name}`, '%00'))
-    expect(await send({ path })).toMatchObject(invalid(name, NO_ID))
+    for (const id of NO_IDS) {
+      const answer = await send({ path: withIds(route.path.replace(`:${name}`, id)) })
+      expect([id, answer]).toMatchObject([id, refused(400, 'invalid_request')])
+      if (id === '%00') expect(answer).toMatchObject(invalid(name, NO_ID))
+    }
   }
   if (route.query === 'any') return
   const takesEnvironment = route.environments !== 'none' && route.environments !== 'both'
