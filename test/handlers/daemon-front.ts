@@ -377,19 +377,19 @@ export async function openWhole(atEnd?: AtEnd) {
     })
 }
 
-/** One such front for all tests of a file: it keeps nothing of what it is asked. */
-export function sharedWhole(): () => Awaited<ReturnType<typeof openWhole>> {
-  let call: Awaited<ReturnType<typeof openWhole>> | undefined
-  let stop = async (): Promise<void> => {}
+/** One front for all tests of a file, or of a group, which keeps nothing of what it is asked. */
+export function sharedFront<T>(open: (atEnd: AtEnd) => Promise<T>): () => T {
+  const ends: (() => Promise<void>)[] = []
+  let opened: { readonly front: T } | undefined
   beforeAll(async () => {
-    call = await openWhole((end) => {
-      stop = end
-    })
+    opened = { front: await open((end) => ends.push(end)) }
   })
-  afterAll(() => stop())
+  afterAll(async () => {
+    for (const end of ends) await end()
+  })
   return () => {
-    if (call === undefined) throw new Error('asked for before the tests began')
-    return call
+    if (opened === undefined) throw new Error('asked for before the tests began')
+    return opened.front
   }
 }
 

@@ -8,13 +8,14 @@ import {
   bearer,
   NO_STORED_EVENTS,
   openFront,
+  openWhole,
   SECRET,
-  sharedWhole,
+  sharedFront,
   signed,
   withIds,
 } from './daemon-front.js'
 
-const whole = sharedWhole()
+const whole = sharedFront(openWhole)
 
 const TWICE = 'is given more than once'
 const ENVIRONMENT = 'environment'
