@@ -228,10 +228,13 @@ describe('docs/config.md', () => {
 describe('docs/api.md', () => {
   const table = routeTable()
 
-  it('has every route', () => {
-    const routes = ROUTES.map(({ method, path }) => `${method} ${path}`)
+  it('has every route, with the scope that it asks for', () => {
+    const routes = ROUTES.map(({ method, path, scope }) => `${method} ${path} ${scope ?? 'no key'}`)
     expect(routes.length).toBeGreaterThan(40)
-    expect(sorted(table.map(({ method, path }) => `${method} ${path}`))).toEqual(sorted(routes))
+    const named = table.map(({ method, path, scope }) => {
+      return `${method} ${path} ${['none', 'signature'].includes(scope) ? 'no key' : scope}`
+    })
+    expect(sorted(named)).toEqual(sorted(routes))
   })
 
   const isOf = (pattern: string, path: string): boolean =>

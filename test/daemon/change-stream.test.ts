@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { appendChanges } from '../../src/store/changes.js'
 import { eventually } from '../setup/eventually.js'
-import { keyEntry, openStoreAt } from '../world.js'
+import { ENGINE, keyEntry, openStoreAt } from '../world.js'
 import { API_KEY, ask, NOW, type RunningDaemon, runDaemon, send, sharedDaemon } from './running-daemon.js'
 import { openStream, type StreamClient, type StreamedChange } from './stream-client.js'
 import { wireEvent } from './wire-events.js'
@@ -101,55 +101,59 @@ describe('GET /changes/stream', () => {
     }
   })
 
-  it('goes on for a client that reads slowly, and keeps no more than a page for it', async () => {
-    const start = await newest(daemon())
-    const connections: Socket[] = []
-    const note = (message: unknown): void => {
-      const { request, socket } = message as { request: IncomingMessage; socket: Socket }
-      if (request.headers['last-event-id'] === start) connections.push(socket)
-    }
-    subscribe('http.server.request.start', note)
-    const { port } = new URL(daemon().url)
-    const slow = connect(Number(port), '127.0.0.1').pause()
-    const headers = [`Host: localhost`, `Authorization: Bearer ${API_KEY}`, `Last-Event-ID: ${start}`]
-    slow.write(`GET /changes/stream HTTP/1.1\r\n${headers.join('\r\n')}\r\n\r\n`)
-    await eventually(() => expect(connections[0]?.bytesWritten).toBeGreaterThan(0))
-    unsubscribe('http.server.request.start', note)
-    const connection = connections[0] as Socket
-
-    const count = 16_000
-    const state = { active: true, status: 'active', since: NOW, until: null } as const
-    const db = await openStoreAt(daemon().databaseFile, { readOnly: false })
-    await db.transaction().execute(async (trx) => {
-      for (let from = 0; from < count; from += 1_000) {
-        const changes = Array.from({ length: 1_000 }, (_, n) => ({
-          ...({ at: NOW, environment: 'live', before: state, after: state } as const),
-          customerId: `cus_slow_${from + n}_`.padEnd(250, 'x'),
-          productId: 'pro_1'.padEnd(250, 'x'),
-          cause: { kind: 'rebuild', eventId: null } as const,
-        }))
-        await appendChanges(trx, changes)
+  // What waits for a client is in the daemon's memory, whatever the store.
+  it.runIf(ENGINE === 'sqlite')(
+    'goes on for a client that reads slowly, and keeps no more than a page for it',
+    async () => {
+      const start = await newest(daemon())
+      const connections: Socket[] = []
+      const note = (message: unknown): void => {
+        const { request, socket } = message as { request: IncomingMessage; socket: Socket }
+        if (request.headers['last-event-id'] === start) connections.push(socket)
       }
-    })
-    await db.destroy()
-    await pay(daemon())
-    const fast = await openStream(daemon(), `?cursor=${start}`)
-    await eventually(() => expect(fast.changes).toHaveLength(count + 1))
-    fast.leave()
-    expect(connection.writableNeedDrain).toBe(true)
-    expect(connection.writableLength).toBeLessThan(200_000)
+      subscribe('http.server.request.start', note)
+      const { port } = new URL(daemon().url)
+      const slow = connect(Number(port), '127.0.0.1').pause()
+      const headers = [`Host: localhost`, `Authorization: Bearer ${API_KEY}`, `Last-Event-ID: ${start}`]
+      slow.write(`GET /changes/stream HTTP/1.1\r\n${headers.join('\r\n')}\r\n\r\n`)
+      await eventually(() => expect(connections[0]?.bytesWritten).toBeGreaterThan(0))
+      unsubscribe('http.server.request.start', note)
+      const connection = connections[0] as Socket
 
-    let text = ''
-    slow.setEncoding('latin1').on('data', (piece) => {
-      text += piece
-    })
-    slow.resume()
-    const last = fast.lastEventId()
-    await eventually(() => expect(text.slice(-1_000)).toContain(`id: ${last}\n`))
-    const ids = [...text.matchAll(/^id: (.*)$/gm)].map(([, id]) => id)
-    expect(ids).toEqual([start, ...fast.changes.map(({ cursor }) => cursor)])
-    slow.destroy()
-  })
+      const count = 16_000
+      const state = { active: true, status: 'active', since: NOW, until: null } as const
+      const db = await openStoreAt(daemon().databaseFile, { readOnly: false })
+      await db.transaction().execute(async (trx) => {
+        for (let from = 0; from < count; from += 1_000) {
+          const changes = Array.from({ length: 1_000 }, (_, n) => ({
+            ...({ at: NOW, environment: 'live', before: state, after: state } as const),
+            customerId: `cus_slow_${from + n}_`.padEnd(250, 'x'),
+            productId: 'pro_1'.padEnd(250, 'x'),
+            cause: { kind: 'rebuild', eventId: null } as const,
+          }))
+          await appendChanges(trx, changes)
+        }
+      })
+      await db.destroy()
+      await pay(daemon())
+      const fast = await openStream(daemon(), `?cursor=${start}`)
+      await eventually(() => expect(fast.changes).toHaveLength(count + 1))
+      fast.leave()
+      expect(connection.writableNeedDrain).toBe(true)
+      expect(connection.writableLength).toBeLessThan(200_000)
+
+      let text = ''
+      slow.setEncoding('latin1').on('data', (piece) => {
+        text += piece
+      })
+      slow.resume()
+      const last = fast.lastEventId()
+      await eventually(() => expect(text.slice(-1_000)).toContain(`id: ${last}\n`))
+      const ids = [...text.matchAll(/^id: (.*)$/gm)].map(([, id]) => id)
+      expect(ids).toEqual([start, ...fast.changes.map(({ cursor }) => cursor)])
+      slow.destroy()
+    },
+  )
 })
 
 describe('a stream', () => {

@@ -267,16 +267,6 @@ describe('GET /customers/:customerId', () => {
       { id: 'sub_up', productId: 'pro_max', active: true, since: instant(5), until: null },
     ])
   })
-
-  it('does not know a customer whom no event of the environment names', async () => {
-    const daemon = await runDaemon()
-    await pay(daemon, 'cus_live')
-    for (const path of ['/customers/cus_live?environment=sandbox', '/customers/cus_nobody']) {
-      const answer = await ask(daemon, path)
-      expect(answer.status).toBe(404)
-      expect(await answer.json()).toMatchObject({ code: 'customer_not_found' })
-    }
-  })
 })
 
 describe('a customer who is blocked', () => {

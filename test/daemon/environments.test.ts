@@ -5,6 +5,7 @@ import { API_SCOPES } from '../../src/handlers/api-key.js'
 import { ROUTES } from '../../src/handlers/routes.js'
 import { loadSyncSettings } from '../../src/store/sync-state.js'
 import { BOT_TOKEN, startTelegram } from '../platforms/telegram-server.js'
+import { routeTable } from '../process/readme.js'
 import { eventually } from '../setup/eventually.js'
 import { writeBeside } from './other-writer.js'
 import { LIVE_SECRET, type RunningDaemon, runDaemon, SANDBOX_SECRET, send } from './running-daemon.js'
@@ -271,22 +272,14 @@ describe('a key of one environment', () => {
     expect(asking.map(({ method, path }) => `${method} ${path}`).sort()).toEqual(
       CASES.map(([route]) => route).sort(),
     )
+    // As docs/api.md says.
+    const forBoth = routeTable().filter(({ needsBoth }) => needsBoth)
+    expect(forBoth.map(({ method, path }) => `${method} ${path}`).sort()).toEqual(
+      CASES.flatMap(([route, status]) => (status === 403 ? [route] : [])).sort(),
+    )
   })
 
-  it('sees and changes nothing of the other, at any route', async () => {
-    const { daemon, ask } = await busyWorld()
-    for (const one of CASES) {
-      const [route, status] = one
-      const before = await liveState(daemon)
-      const { method, ...asked } = requestOf(one)
-      const answer = await ask('tester', method, asked)
-      expect.soft(answer.status, `${route}: ${answer.text}`).toBe(status)
-      expect.soft(answer.text, route).not.toMatch(LIVE_MARK)
-      expect.soft(await liveState(daemon), route).toBe(before)
-    }
-  })
-
-  it('is refused where the other is named, at any route', async () => {
+  it('is refused at any route where the other is named, and elsewhere sees and changes nothing of it', async () => {
     const { daemon, ask } = await busyWorld()
     for (const one of CASES) {
       const [route] = one
@@ -302,88 +295,68 @@ describe('a key of one environment', () => {
       const isNeither = /is neither .*live.* nor .*sandbox/
       if (!COVERING_ALL.includes(route)) expect.soft(wrong.text, route).toMatch(isNeither)
     }
+    for (const one of CASES) {
+      const [route, status] = one
+      const before = await liveState(daemon)
+      const { method, ...asked } = requestOf(one)
+      const answer = await ask('tester', method, asked)
+      expect.soft(answer.status, `${route}: ${answer.text}`).toBe(status)
+      expect.soft(answer.text, route).not.toMatch(LIVE_MARK)
+      expect.soft(await liveState(daemon), route).toBe(before)
+    }
   })
 })
 
-it('the environment of a question is the sandbox where nothing else is configured', async () => {
-  const sandbox = { environment: 'sandbox', secrets: [SANDBOX_SECRET] }
-  const config = { endpoints: { sandbox }, api: { keys: [keyOf('both', ['live', 'sandbox'])] } }
-  const daemon = await runDaemon({ config })
-  const grant = wireEvent('payment.authorized', { environment: 'sandbox' })
-  expect((await send(daemon, grant, { endpoint: 'sandbox' })).status).toBe(200)
-  const headers = { Authorization: 'Bearer both' }
-  const answer = await fetch(`${daemon.url}/entitlements/cus_1`, { headers })
-  expect(await answer.json()).toMatchObject({ environment: 'sandbox', entitlements: [{ active: true }] })
-})
+it('what is about both environments at once is shown to a key of one for that one alone, and done for none', async () => {
+  const { ask } = await busyWorld()
+  const [all, own, named] = await Promise.all([
+    ask('both', 'GET', { path: '/metrics' }),
+    ask('tester', 'GET', { path: '/metrics' }),
+    ask('both', 'GET', { path: '/metrics?environment=sandbox' }),
+  ])
+  expect(all.text).toMatch(LIVE_MARK)
+  expect(all.text).toContain('latchkey_request_duration_seconds_count')
+  for (const { text } of [own, named]) {
+    expect(text).toContain('latchkey_deliveries_total{endpoint="sandbox",disposition="applied"} 3')
+    expect(text).toContain('latchkey_sync_memberships{environment="sandbox"')
+    expect(text).toContain('process_cpu_seconds_total')
+    expect(text).not.toMatch(/^latchkey_(request_duration_seconds|outbound_messages)/m)
+    expect(text).not.toMatch(LIVE_MARK)
+  }
 
-describe('what is about both environments at once', () => {
-  it('is shown to a key of one for that one alone: metrics, sync and its checks', async () => {
-    const { ask } = await busyWorld()
-    const [all, own, named] = await Promise.all([
-      ask('both', 'GET', { path: '/metrics' }),
-      ask('tester', 'GET', { path: '/metrics' }),
-      ask('both', 'GET', { path: '/metrics?environment=sandbox' }),
-    ])
-    expect(all.text).toMatch(LIVE_MARK)
-    expect(all.text).toContain('latchkey_request_duration_seconds_count')
-    for (const { text } of [own, named]) {
-      expect(text).toContain('latchkey_deliveries_total{endpoint="sandbox",disposition="applied"} 3')
-      expect(text).toContain('latchkey_sync_memberships{environment="sandbox"')
-      expect(text).toContain('process_cpu_seconds_total')
-      expect(text).not.toMatch(/^latchkey_(request_duration_seconds|outbound_messages)/m)
-      expect(text).not.toMatch(LIVE_MARK)
+  const messages = async (key: string) => {
+    const { webhooks } = JSON.parse((await ask(key, 'GET', { path: '/sync' })).text) as {
+      webhooks: readonly { waiting: number }[]
     }
+    return webhooks.reduce((sum, { waiting }) => sum + waiting, 0)
+  }
+  const path = '/changes?limit=100&environment=sandbox'
+  const { items } = JSON.parse((await ask('both', 'GET', { path })).text) as { items: readonly unknown[] }
+  expect(await messages('tester')).toBe(items.length)
+  expect(await messages('both')).toBeGreaterThan(items.length)
 
-    const messages = async (key: string) => {
-      const { webhooks } = JSON.parse((await ask(key, 'GET', { path: '/sync' })).text) as {
-        webhooks: readonly { waiting: number }[]
-      }
-      return webhooks.reduce((sum, { waiting }) => sum + waiting, 0)
-    }
-    const path = '/changes?limit=100&environment=sandbox'
-    const { items } = JSON.parse((await ask('both', 'GET', { path })).text) as { items: readonly unknown[] }
-    expect(await messages('tester')).toBe(items.length)
-    expect(await messages('both')).toBeGreaterThan(items.length)
-  })
+  for (const request of [
+    { path: '/rebuild' },
+    { path: '/policy/apply' },
+    { path: '/sync/pause' },
+    { path: '/sync/run', body: { sweep: true } },
+  ]) {
+    const answer = await ask('tester', 'POST', request)
+    expect(answer).toMatchObject({ status: 403 })
+    expect(answer.text).toContain('use a key for both environments')
+  }
 
-  it('is done for no key of one, and says which key it takes', async () => {
-    const { ask } = await worldOfBoth()
-    for (const request of [
-      { path: '/rebuild' },
-      { path: '/policy/apply' },
-      { path: '/sync/pause' },
-      { path: '/sync/run', body: { sweep: true } },
-    ]) {
-      const answer = await ask('tester', 'POST', request)
-      expect(answer).toMatchObject({ status: 403 })
-      expect(answer.text).toContain('use a key for both environments')
-    }
-  })
+  const changed = async (query: string) =>
+    JSON.parse((await ask('both', 'GET', { path: `/rebuild${query}` })).text)
+  expect(await changed('')).toMatchObject({ state: 'done', gains: 2 })
+  expect(await changed('?environment=live')).toMatchObject({ gains: 2, sample: [{}, {}] })
+  expect(await changed('?environment=sandbox')).toMatchObject({ state: 'done', gains: 0, sample: [] })
 
-  it.each(['/rebuild', '/policy/apply'])('POST %s is refused for one environment', async (path) => {
-    const { ask } = await worldOfBoth()
-    const answer = await ask('both', 'POST', { path: `${path}?environment=sandbox` })
-    expect(answer).toMatchObject({ status: 400 })
-    expect(answer.text).toContain('is not known here')
-  })
-
-  it('is reported for one: what a rebuild has changed', async () => {
-    const { ask } = await busyWorld()
-    const changed = async (query: string) =>
-      JSON.parse((await ask('both', 'GET', { path: `/rebuild${query}` })).text)
-    expect(await changed('')).toMatchObject({ state: 'done', gains: 2 })
-    expect(await changed('?environment=live')).toMatchObject({ gains: 2, sample: [{}, {}] })
-    expect(await changed('?environment=sandbox')).toMatchObject({ state: 'done', gains: 0, sample: [] })
-  })
-
-  it('names no endpoint of the other environment', async () => {
-    const { ask } = await worldOfBoth()
-    const answer = await ask('tester', 'GET', { path: '/events?endpoint=nowhere' })
-    expect(answer).toMatchObject({ status: 400 })
-    expect(answer.text).toContain('must be one of sandbox, manual')
-    const other = await ask('tester', 'GET', { path: '/events?endpoint=hook-onlylive' })
-    const said = ({ text }: { text: string }) => ({ ...JSON.parse(text), requestId: '' })
-    expect(said(other)).toEqual(said(answer))
-    expect(answer.text).not.toContain('nowhere')
-  })
+  const answer = await ask('tester', 'GET', { path: '/events?endpoint=nowhere' })
+  expect(answer).toMatchObject({ status: 400 })
+  expect(answer.text).toContain('must be one of sandbox, manual')
+  const other = await ask('tester', 'GET', { path: '/events?endpoint=hook-onlylive' })
+  const said = ({ text }: { text: string }) => ({ ...JSON.parse(text), requestId: '' })
+  expect(said(other)).toEqual(said(answer))
+  expect(answer.text).not.toContain('nowhere')
 })

@@ -57,19 +57,6 @@ describe('GET /events/:id', () => {
       expect(bytes.headers.get('content-disposition')).toMatch(/^attachment; filename="[\w-]+\.body"$/)
     }
   })
-
-  it('has nothing under an id that it never got, nor of the other environment', async () => {
-    const daemon = await runDaemon()
-    await send(daemon, GRANT)
-    for (const path of ['/events/evt_9', '/events/evt_9/body', '/events/evt_1?environment=sandbox']) {
-      const answer = await ask(daemon, path)
-      expect([path, answer.status, await answer.json()]).toMatchObject([
-        path,
-        404,
-        { code: 'event_not_found' },
-      ])
-    }
-  })
 })
 
 describe('GET /events/:id/body', () => {

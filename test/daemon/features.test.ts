@@ -107,10 +107,4 @@ it('many checks of products and features are answered at once, by the customer w
       ...answered[i],
     })),
   )
-  for (const wrong of [
-    { customerId: 'cus_1' },
-    { customerId: 'cus_1', productId: 'pro_1', feature: 'api' },
-  ]) {
-    expect((await call(daemon, 'POST', '/entitlements/check', { checks: [wrong] })).status).toBe(400)
-  }
 })

@@ -38,12 +38,13 @@ it('counts in metrics what waits, and says since when the oldest does', async ()
 
 it('warns in the log once an endpoint that is used to deliveries has fallen silent', async () => {
   const daemon = await runDaemon()
-  for (let hours = 10 * 24; hours >= 3; hours -= 1) await deliverAt(daemon, NOW - hours * HOUR)
-  await deliverAt(daemon, NOW - 3 * HOUR, 'sandbox')
+  // Twenty, over more than a week.
+  for (let n = 19; n >= 0; n -= 1) await deliverAt(daemon, NOW - (n * 10 + 21) * HOUR)
+  await deliverAt(daemon, NOW - 21 * HOUR, 'sandbox')
   const later = await daemon.restart()
   await expect
     .poll(() => warnings(later))
     .toMatchObject([
-      { endpoint: 'live', silentSeconds: 3 * 3_600, usualIntervalSeconds: 3_600, msg: NO_DELIVERY },
+      { endpoint: 'live', silentSeconds: 21 * 3_600, usualIntervalSeconds: 36_000, msg: NO_DELIVERY },
     ])
 })

@@ -2,15 +2,12 @@ import { describe, expect, it } from 'vitest'
 import { loadChanges } from '../../src/store/changes.js'
 import { loadCustomers } from '../../src/store/customers.js'
 import { entitlement } from './observed.js'
-import { call, NOW, type RunningDaemon, runDaemon, send, sharedDaemon } from './running-daemon.js'
+import { call, NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
 import { storedEvents } from './stored.js'
 
 const GRANT = { productId: 'pro_1', reason: 'support case 17' }
 const GRANTS = '/customers/cus_1/grants'
 const BLOCKS = '/customers/cus_1/blocks'
-
-/** Refuses everything that it is asked for, so that nothing is ever stored there. */
-const refusing = sharedDaemon()
 
 const changesOf = (daemon: RunningDaemon) =>
   daemon.stored(async (db) =>
@@ -102,16 +99,14 @@ describe('a grant', () => {
     expect(await storedEvents(daemon)).toHaveLength(1)
   })
 
-  it.each<[string, unknown, string]>([
-    ['with a blank reason', { ...GRANT, reason: '  ' }, 'reason'],
-    ['with an end in the past', { ...GRANT, until: '2026-03-01T12:00:00Z' }, 'until'],
-    ['with a product that is no id', { ...GRANT, productId: 'a\u0007' }, 'productId'],
-  ])('%s is refused, and nothing is stored', async (_what, body, path) => {
-    expect(await call(refusing(), 'POST', GRANTS, body)).toMatchObject({
+  it('is refused with an end in the past, and nothing is stored', async () => {
+    const daemon = await runDaemon()
+    const past = { ...GRANT, until: '2026-03-01T12:00:00Z' }
+    expect(await call(daemon, 'POST', GRANTS, past)).toMatchObject({
       status: 400,
-      json: { code: 'invalid_request', errors: [{ path }] },
+      json: { code: 'invalid_request', errors: [{ path: 'until' }] },
     })
-    expect(await storedEvents(refusing())).toEqual([])
+    expect(await storedEvents(daemon)).toEqual([])
   })
 })
 
@@ -225,14 +220,6 @@ describe('linked identities', () => {
       communityId: { value: '80351110224678913' },
       messengerId: { value: '901' },
     })
-  })
-
-  it('are refused where none is named', async () => {
-    expect(await call(refusing(), 'PUT', IDENTITIES, {})).toMatchObject({
-      status: 400,
-      json: { code: 'invalid_request' },
-    })
-    expect(await storedEvents(refusing())).toEqual([])
   })
 })
 

@@ -63,47 +63,41 @@ const json = async (daemon: RunningDaemon, path: string) =>
   (await (await ask(daemon, path)).json()) as Record<string, unknown>
 
 describe('a platform that is down', () => {
-  it.each([
-    ['refuses connections', 'refuse' as const, 'Discord could not be reached.'],
-    ['answers 500', { status: 500 }, 'Discord failed with status 500.'],
-    ['hangs up', 'lose-answers' as const, 'Discord could not be reached.'],
-  ])(
-    'and %s is a warning in the log, doctor, readyz, status and metrics until it is back',
-    async (_, state, reason) => {
-      const discord = await startDiscord()
-      const { daemon, pay, said, until, doctor } = await running(discordConfig(discord.url))
-      discord.guild.join(accountId(1), accountId(2))
-      await pay()
-      await until(() => expect(discord.guild.holders(GOLD_ROLE_ID)).toHaveLength(1))
-      await discord.setState(state)
-      await pay()
-      const line = await said('Discord is unreachable; retrying')
-      expect(line).toMatchObject({ level: 'warn', platform: 'discord', reason })
-      expect(await notes(daemon)).toEqual([`Discord is unreachable since ${line?.since}; retrying.`])
-      expect(await json(daemon, '/sync')).toMatchObject({
-        unreachable: [{ platform: 'discord', since: line?.since, reason }],
-      })
-      expect(await (await ask(daemon, '/metrics')).text()).toContain(
-        'latchkey_platform_unreachable{platform="discord"} 1',
-      )
-      expect(await doctor()).toContainEqual(
-        expect.objectContaining({
-          level: 'warn',
-          what: 'sync discord',
-          detail: expect.stringContaining(reason),
-        }),
-      )
+  it('is a warning in the log, doctor, readyz, status and metrics until it is back', async () => {
+    const discord = await startDiscord()
+    const { daemon, pay, said, until, doctor } = await running(discordConfig(discord.url))
+    discord.guild.join(accountId(1), accountId(2))
+    await pay()
+    await until(() => expect(discord.guild.holders(GOLD_ROLE_ID)).toHaveLength(1))
+    await discord.setState('refuse')
+    await pay()
+    const reason = 'Discord could not be reached.'
+    const line = await said('Discord is unreachable; retrying')
+    expect(line).toMatchObject({ level: 'warn', platform: 'discord', reason })
+    expect(await notes(daemon)).toEqual([`Discord is unreachable since ${line?.since}; retrying.`])
+    expect(await json(daemon, '/sync')).toMatchObject({
+      unreachable: [{ platform: 'discord', since: line?.since, reason }],
+    })
+    expect(await (await ask(daemon, '/metrics')).text()).toContain(
+      'latchkey_platform_unreachable{platform="discord"} 1',
+    )
+    expect(await doctor()).toContainEqual(
+      expect.objectContaining({
+        level: 'warn',
+        what: 'sync discord',
+        detail: expect.stringContaining(reason),
+      }),
+    )
 
-      await discord.setState('up')
-      const back = await said('Discord is reachable again')
-      expect(back).toMatchObject({ level: 'info', platform: 'discord', since: line?.since })
-      expect(Number(back?.outForSeconds)).toBeGreaterThanOrEqual(60)
-      expect(lines(daemon, 'unreachable')).toHaveLength(1)
-      expect(await notes(daemon)).toEqual([])
-      expect(await json(daemon, '/sync')).toMatchObject({ unreachable: [] })
-      expect(await doctor()).not.toContainEqual(expect.objectContaining({ what: 'sync discord' }))
-    },
-  )
+    await discord.setState('up')
+    const back = await said('Discord is reachable again')
+    expect(back).toMatchObject({ level: 'info', platform: 'discord', since: line?.since })
+    expect(Number(back?.outForSeconds)).toBeGreaterThanOrEqual(60)
+    expect(lines(daemon, 'unreachable')).toHaveLength(1)
+    expect(await notes(daemon)).toEqual([])
+    expect(await json(daemon, '/sync')).toMatchObject({ unreachable: [] })
+    expect(await doctor()).not.toContainEqual(expect.objectContaining({ what: 'sync discord' }))
+  })
 
   it('is no outage after single failed calls with answers in between', async () => {
     const discord = await startDiscord()

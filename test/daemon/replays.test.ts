@@ -149,11 +149,3 @@ describe('a replay', () => {
     }
   })
 })
-
-it('nothing is known of a replay that never was', async () => {
-  const daemon = await runDaemon()
-  for (const method of ['GET', 'DELETE']) {
-    const answer = await call(daemon, method, '/replays/rep_1')
-    expect(answer).toMatchObject({ status: 404, json: { code: 'replay_not_found' } })
-  }
-})

@@ -79,3 +79,21 @@ describe('the body of a question', () => {
     expect(JSON.stringify(logged)).not.toContain('a@example.com')
   })
 })
+
+it.each([
+  ['', 25, 20],
+  ['?limit=1', 3, 1],
+  ['?limit=100', 130, 100],
+])('a list holds as many as it is asked for, 20 by default (%s)', async (query, there, shown) => {
+  const ids = Array.from({ length: there }, (_, index) => `cus_${String(index).padStart(3, '0')}`)
+  const { url } = await openFront({
+    customers: customerQuestions({
+      readProductCustomers: async ({ limit }) =>
+        ids.slice(0, limit).map((customerId) => ({ customerId, entitlement: GOLD })),
+    }),
+  })
+  const answer = await request(url).get(`/products/pro_gold/customers${query}`).set(bearer('app'))
+  expect(answer.status).toBe(200)
+  expect(answer.body.items).toHaveLength(shown)
+  expect(answer.body.pagination).toEqual({ nextCursor: expect.any(String), hasMore: true })
+})

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { pino } from 'pino'
-import { onTestFinished } from 'vitest'
+import { afterAll, beforeAll, onTestFinished } from 'vitest'
 import { answerFor, entitlementOf, longerLasting } from '../../src/entitlements/entitlement.js'
 import { catalogOf } from '../../src/entitlements/features.js'
 import type { AccessAnswer, Entitlement } from '../../src/entitlements/model.js'
@@ -284,11 +284,16 @@ export function frontDeps({ deliveries, questions, logged }: Seen): ListenersDep
   }
 }
 
-/** Real listeners on free ports. Closes with the test. */
-export async function openFront(overrides: Partial<ListenersDeps> = {}): Promise<Front> {
+type AtEnd = (end: () => Promise<void>) => void
+
+/** Real listeners on free ports, which close with the test unless `atEnd` takes that over. */
+export async function openFront(
+  overrides: Partial<ListenersDeps> = {},
+  atEnd: AtEnd = onTestFinished,
+): Promise<Front> {
   const seen: Seen = { deliveries: [], questions: [], logged: [] }
   const listeners = await startListeners({ ...frontDeps(seen), ...overrides })
-  onTestFinished(listeners.stop)
+  atEnd(listeners.stop)
   const { url, webhooksUrl, metricsUrl, stop } = listeners
   return { url, webhooksUrl, metricsUrl, stop, ...seen }
 }
@@ -317,52 +322,75 @@ const REPLAY: Replay = {
 }
 
 /** A front that has something to tell about everything, for a key that may do everything. */
-export async function openWhole() {
-  const { url } = await openFront({
-    apiKeys: () => [
-      apiKey('root', { scopes: API_SCOPES, environments: ['live', 'sandbox'] }),
-      apiKey('scraper', { scopes: ['metrics'] }),
-    ],
-    customers: customerQuestions({
-      readCustomer: async ({ environment, customerId }) => ({
-        customerId,
-        environment,
-        facts: { email: { value: 'a@example.com', at: NOW, by: 'evt_1' } },
-        metadata: { plan: { value: 'x', at: NOW, by: 'evt_1' } },
-        references: [{ name: 'externalRef', value: 'u1' }],
-        blocks: [{ productId: null, from: NOW, until: null }],
-        deletedAt: null,
-        erasedAt: null,
-        sources: [],
+export async function openWhole(atEnd?: AtEnd) {
+  const { url } = await openFront(
+    {
+      apiKeys: () => [
+        apiKey('root', { scopes: API_SCOPES, environments: ['live', 'sandbox'] }),
+        apiKey('scraper', { scopes: ['metrics'] }),
+      ],
+      customers: customerQuestions({
+        readCustomer: async ({ environment, customerId }) => ({
+          customerId,
+          environment,
+          facts: { email: { value: 'a@example.com', at: NOW, by: 'evt_1' } },
+          metadata: { plan: { value: 'x', at: NOW, by: 'evt_1' } },
+          references: [{ name: 'externalRef', value: 'u1' }],
+          blocks: [{ productId: null, from: NOW, until: null }],
+          deletedAt: null,
+          erasedAt: null,
+          sources: [],
+        }),
+        readProductCustomers: async () => [{ customerId: 'cus_1', entitlement: GOLD }],
       }),
-      readProductCustomers: async () => [{ customerId: 'cus_1', entitlement: GOLD }],
-    }),
-    replays: {
-      startReplay: async () => REPLAY,
-      replays: async () => [REPLAY],
-      findReplay: async () => REPLAY,
-      stopReplay: async () => REPLAY,
+      replays: {
+        startReplay: async () => REPLAY,
+        replays: async () => [REPLAY],
+        findReplay: async () => REPLAY,
+        stopReplay: async () => REPLAY,
+      },
+      sync: {
+        ...SYNC_OFF,
+        targets: async () => ['discord:1:2'],
+        test: async () => ({ id: 'msg_test_1', delivered: true, status: 204, error: null, ms: 3 }),
+      },
+      messenger: () => ({
+        linkToken: async () => ({ token: 'made', url: 'https://t.me/bot?start=made', expiresAt: NOW }),
+        invite: async () => [],
+      }),
+      storedEvents: {
+        ...NO_STORED_EVENTS,
+        readEventBody: async () => ({
+          sha256: 'ab'.repeat(32),
+          bytes: Buffer.from('{"a":1}'),
+          removed: null,
+        }),
+      },
     },
-    sync: {
-      ...SYNC_OFF,
-      targets: async () => ['discord:1:2'],
-      test: async () => ({ id: 'msg_test_1', delivered: true, status: 204, error: null, ms: 3 }),
-    },
-    messenger: () => ({
-      linkToken: async () => ({ token: 'made', url: 'https://t.me/bot?start=made', expiresAt: NOW }),
-      invite: async () => [],
-    }),
-    storedEvents: {
-      ...NO_STORED_EVENTS,
-      readEventBody: async () => ({ sha256: 'ab'.repeat(32), bytes: Buffer.from('{"a":1}'), removed: null }),
-    },
-  })
+    atEnd,
+  )
   return async (method: string, path: string, headers: Record<string, string> = {}, body?: string) =>
     fetch(`${url}${path}`, {
       method,
       headers: { ...bearer('root'), ...headers },
       ...(body === undefined ? {} : { body: Buffer.from(body) }),
     })
+}
+
+/** One front for all tests of a file, or of a group, which keeps nothing of what it is asked. */
+export function sharedFront<T>(open: (atEnd: AtEnd) => Promise<T>): () => T {
+  const ends: (() => Promise<void>)[] = []
+  let opened: { readonly front: T } | undefined
+  beforeAll(async () => {
+    opened = { front: await open((end) => ends.push(end)) }
+  })
+  afterAll(async () => {
+    for (const end of ends) await end()
+  })
+  return () => {
+    if (opened === undefined) throw new Error('asked for before the tests began')
+    return opened.front
+  }
 }
 
 /** Ids that it knows. */

@@ -35,7 +35,6 @@ it.each([
 
 it.each([
   ['communityId', 'ada#0001', 'is not the id of a Discord account: a whole number above 0'],
-  ['communityId', '', 'is not the id of a Discord account: a whole number above 0'],
   ['communityId', '803511102246789120000', 'is not the id of a Discord account: a whole number above 0'],
   ['communityId', ' 80351110224678912', 'is not the id of a Discord account: a whole number above 0'],
   ['communityId', '80351110224678912\n', 'is not the id of a Discord account: a whole number above 0'],
@@ -43,22 +42,11 @@ it.each([
   ['messengerId', '-1001234567890', 'is not the id of a Telegram account: a whole number above 0'],
   ['messengerId', '12.5', 'is not the id of a Telegram account: a whole number above 0'],
   ['messengerId', '0', 'is not the id of a Telegram account: a whole number above 0'],
-  ['messengerId', '', 'is not the id of a Telegram account: a whole number above 0'],
 ])('says what the %s of an account is, of %j', async (name, value, message) => {
   const { linked, put } = await linkingFront()
   expect(await put({ [name]: value })).toMatchObject({
     status: 400,
     told: { code: 'invalid_request', errors: [{ path: name, message }] },
-  })
-  expect(linked).toEqual([])
-})
-
-// The platform's ids are beyond what a JSON number holds exactly.
-it('links no account that is named by a number', async () => {
-  const { linked, put } = await linkingFront()
-  expect(await put({ communityId: 80_351_110_224_678_912, messengerId: 7 })).toMatchObject({
-    status: 400,
-    told: { errors: [{ path: 'communityId' }, { path: 'messengerId' }] },
   })
   expect(linked).toEqual([])
 })

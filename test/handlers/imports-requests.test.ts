@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest'
-import { MAX_LINES_BYTES } from '../../src/handlers/body.js'
 import { MAX_IMPORT_LINES } from '../../src/handlers/events.js'
 import type { ImportRules } from '../../src/history/import.js'
 import { apiKey, bearer, openFront } from './daemon-front.js'
@@ -8,10 +7,7 @@ import { apiKey, bearer, openFront } from './daemon-front.js'
 async function importingFront() {
   const asked: { readonly lines: readonly string[]; readonly rules: ImportRules & { dryRun: boolean } }[] = []
   const front = await openFront({
-    apiKeys: () => [
-      apiKey('ops', { scopes: ['admin'], environments: ['live', 'sandbox'] }),
-      apiKey('live-ops', { scopes: ['admin'] }),
-    ],
+    apiKeys: () => [apiKey('ops', { scopes: ['admin'], environments: ['live', 'sandbox'] })],
     importLines: async (lines, rules) => {
       asked.push({ lines, rules })
       return lines.map((line) =>
@@ -21,8 +17,8 @@ async function importingFront() {
       )
     },
   })
-  const post = async (body: string, { key = 'ops', query = '', type = 'application/x-ndjson' } = {}) => {
-    const headers = { ...bearer(key), 'content-type': type }
+  const post = async (body: string, { query = '' } = {}) => {
+    const headers = { ...bearer('ops'), 'content-type': 'application/x-ndjson' }
     const answer = await fetch(`${front.url}/imports${query}`, { method: 'POST', headers, body })
     return { status: answer.status, ...((await answer.json()) as Record<string, unknown>) }
   }
@@ -50,26 +46,21 @@ describe('POST /imports', () => {
     expect(asked).toEqual([{ lines: ['one'], rules }])
   })
 
-  it.each([
-    ['as another type', { type: 'application/json' }, 415, 'media_type_not_supported'],
-    ['with a flag that is none', { query: '?dryRun=yes' }, 400, 'invalid_request'],
-    ['with a flag twice', { query: '?withManual=true&withManual=false' }, 400, 'invalid_request'],
-  ])('takes nothing %s', async (_, told, status, code) => {
+  it('takes nothing with a flag that is none', async () => {
     const { asked, post } = await importingFront()
-    expect(await post('one', told)).toMatchObject({ status, code })
+    expect(await post('one', { query: '?dryRun=yes' })).toMatchObject({
+      status: 400,
+      code: 'invalid_request',
+    })
     expect(asked).toEqual([])
   })
 
-  it('takes no more lines than it can check at once, nor longer ones', async () => {
+  it('takes no more lines than it can check at once', async () => {
     const { asked, post } = await importingFront()
     expect(await post('one\n'.repeat(MAX_IMPORT_LINES))).toMatchObject({ status: 200 })
     expect(await post('one\n'.repeat(MAX_IMPORT_LINES + 1))).toMatchObject({
       status: 400,
       code: 'invalid_request',
-    })
-    expect(await post('x'.repeat(MAX_LINES_BYTES + 1))).toMatchObject({
-      status: 413,
-      code: 'body_too_large',
     })
     expect(asked).toHaveLength(1)
   })

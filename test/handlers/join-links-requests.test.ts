@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest'
-import { LatchkeyError } from '../../src/errors.js'
 import type { Messenger } from '../../src/handlers/telegram.js'
 import { apiKey, bearer, NOW, openFront } from './daemon-front.js'
 
@@ -60,29 +59,6 @@ describe('POST /customers/:customerId/invites', () => {
     await post('cus_1/invites', { groupId: '-1001' })
     const anybody = { environment: 'live', customerId: 'cus_1', productId: null, groupId: null }
     expect(asked).toEqual([anybody, { ...anybody, productId: 'pro_1' }, { ...anybody, groupId: '-1001' }])
-  })
-
-  it.each([{ productId: 'pro_1', groupId: '-1001' }, { productId: '' }, { groupId: 7 }, { group: '-1001' }])(
-    'refuses %j',
-    async (body) => {
-      const { asked, post } = await linkingFront()
-      expect(await post('cus_1/invites', body)).toMatchObject({ status: 400, code: 'invalid_request' })
-      expect(asked).toEqual([])
-    },
-  )
-
-  it.each([
-    ['group_not_found', 404],
-    ['not_entitled', 409],
-    ['platform_unavailable', 503],
-    ['platform_refused', 502],
-  ] as const)('answers %s with %d', async (code, status) => {
-    const { post } = await linkingFront({
-      invite: async () => {
-        throw new LatchkeyError(code, 'The reason.')
-      },
-    })
-    expect(await post('cus_1/invites')).toMatchObject({ status, code, detail: 'The reason.' })
   })
 })
 

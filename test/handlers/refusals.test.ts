@@ -7,7 +7,18 @@ import { NO_ID } from '../../src/handlers/body.js'
 import { errorsOf, type Route } from '../../src/handlers/route.js'
 import { ROUTES, type RouteDeps } from '../../src/handlers/routes.js'
 import { API_KEY, ask, runDaemon } from '../daemon/running-daemon.js'
-import { apiKey, BODIES, bearer, frontDeps, openFront, openWhole, withIds } from './daemon-front.js'
+import {
+  apiKey,
+  BODIES,
+  bearer,
+  frontDeps,
+  openFront,
+  openWhole,
+  sharedFront,
+  withIds,
+} from './daemon-front.js'
+
+const whole = sharedFront(openWhole)
 
 const named = (routes: readonly Route<never>[]) =>
   routes.map((route) => [`${route.method} ${route.path}`, route] as const)
@@ -54,7 +65,7 @@ describe.each(named(KEYED))('%s', (_, route) => {
     return sender(url, route)
   }
 
-  it('answers nobody without a right key, and says nothing of the rest of the request', async () => {
+  it('answers nobody without a right key, of its scope and environment, and says nothing of the rest of the request', async () => {
     const send = await open()
     for (const key of [null, 'wrong']) {
       for (const odd of [{}, { query: 'zzzzzz=1' }, { query: 'environment=nowhere' }]) {
@@ -63,10 +74,6 @@ describe.each(named(KEYED))('%s', (_, route) => {
         expect(answer.headers.get('www-authenticate')).toBe('Bearer')
       }
     }
-  })
-
-  it('refuses a key without its scope, or for the other environment', async () => {
-    const send = await open()
     for (const odd of [{}, { query: 'zzzzzz=1' }]) {
       const answer = await send({ key: 'unscoped', ...odd })
       expect(answer).toMatchObject(refused(403, 'forbidden'))
@@ -82,7 +89,7 @@ describe.each(named(KEYED.filter(({ body }) => body !== undefined)))('the body o
   const type = bodyType === 'lines' ? 'application/x-ndjson' : 'application/json'
   const right = BODIES[route.operationId] ?? ''
   const open = async () => {
-    const call = await openWhole()
+    const call = whole()
     return async (body: string, headers: Record<string, string> = { 'content-type': type }) => {
       const answer = await call(method, withIds(path), headers, body)
       return { status: answer.status, json: await answer.json() }
@@ -111,18 +118,22 @@ describe.each(named(KEYED.filter(({ body }) => body !== undefined)))('the body o
   })
 })
 
+const RIGHT = () => [apiKey('right', { scopes: API_SCOPES, environments: BOTH })]
+const plain = sharedFront((atEnd) => openFront({ apiKeys: RIGHT }, atEnd))
+const NO_IDS = ['%00', 'cus_%00', '%E0%A4%A', '%', '%zz', '%0d%0aX:%20y', '%7f', 'a'.repeat(256)]
+
 it.each(named(ROUTES))('%s names the part of the path or query that is wrong', async (_, route) => {
-  const { url } = await openFront({
-    apiKeys: () => [apiKey('right', { scopes: API_SCOPES, environments: BOTH })],
-  })
-  const send = sender(url, route)
+  const send = sender(plain().url, route)
   const invalid = (path: string, message: string) => ({
     status: 400,
     json: { code: 'invalid_request', errors: [{ path, message }] },
   })
   for (const [, name = ''] of route.path.matchAll(/:(\w+)/g)) {
-    const path = withIds(route.path.replace(`:${name}`, '%00'))
-    expect(await send({ path })).toMatchObject(invalid(name, NO_ID))
+    for (const id of NO_IDS) {
+      const answer = await send({ path: withIds(route.path.replace(`:${name}`, id)) })
+      expect([id, answer]).toMatchObject([id, refused(400, 'invalid_request')])
+      if (id === '%00') expect(answer).toMatchObject(invalid(name, NO_ID))
+    }
   }
   if (route.query === 'any') return
   const takesEnvironment = route.environments !== 'none' && route.environments !== 'both'
@@ -141,7 +152,7 @@ it.each(named(ROUTES))('%s names the part of the path or query that is wrong', a
 const READING = KEYED.filter(({ operationId }) => operationId !== 'getMetrics')
 
 describe('while the store is away', () => {
-  it.each(named(READING))('%s is answered 503, and never as if there were nothing', async (_, route) => {
+  const front = sharedFront((atEnd) => {
     const away = new Proxy(() => {}, {
       get: (_target, name) => (name === 'then' ? undefined : away),
       apply() {
@@ -169,15 +180,21 @@ describe('while the store is away', () => {
       'importLines',
     ] as const
     const deps = Object.fromEntries([...parts, ...calls].map((name) => [name, away])) as Partial<RouteDeps>
-    const { url } = await openFront({
-      ...deps,
-      clock,
-      answerFor,
-      keptAnswers,
-      apiKeys: () => [apiKey('right', { scopes: API_SCOPES, environments: BOTH })],
-    })
+    return openFront(
+      {
+        ...deps,
+        clock,
+        answerFor,
+        keptAnswers,
+        apiKeys: RIGHT,
+      },
+      atEnd,
+    )
+  })
+
+  it.each(named(READING))('%s is answered 503, and never as if there were nothing', async (_, route) => {
     const query = route.operationId === 'findEntitlements' ? 'externalRef=u1' : ''
-    const answer = await sender(url, route)({ query })
+    const answer = await sender(front().url, route)({ query })
     expect(answer).toMatchObject(refused(503, 'store_unavailable'))
     expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
   })

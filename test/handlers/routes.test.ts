@@ -10,9 +10,12 @@ import {
   openFront,
   openWhole,
   SECRET,
+  sharedFront,
   signed,
   withIds,
 } from './daemon-front.js'
+
+const whole = sharedFront(openWhole)
 
 const TWICE = 'is given more than once'
 const ENVIRONMENT = 'environment'
@@ -143,7 +146,7 @@ describe('the table', () => {
 
 describe('a parameter that a route does not take', () => {
   it.each(TAKING)('is refused by %s %s, which says that it takes %s', async (method, path, known) => {
-    const call = await openWhole()
+    const call = whole()
     const message = `is not known here: this route takes ${known}`
     const answer = await call(method, `${withIds(path)}?zzzzzz=1`)
     expect([answer.status, await answer.json()]).toEqual([
@@ -169,7 +172,7 @@ describe('a parameter that a route does not take', () => {
     ['/entitlements/cus_1?enviroment=sandbox', 'environment'],
     ['/sync/memberships?sate=parked', 'state'],
   ])('is told beside the one that was meant: %s', async (path, meant) => {
-    const answer = await (await openWhole())('GET', path)
+    const answer = await whole()('GET', path)
     expect([answer.status, await answer.json()]).toMatchObject([
       400,
       { errors: [{ message: `is not known here; the closest one is "${meant}"` }] },
@@ -179,13 +182,13 @@ describe('a parameter that a route does not take', () => {
   it.each(['', '%00', '__proto__', 'constructor', '%E0%A4%A', 'x'.repeat(5_000)])(
     'may be called anything: %j',
     async (name) => {
-      const answer = await (await openWhole())('GET', `/events?${name}=1`)
+      const answer = await whole()('GET', `/events?${name}=1`)
       expect([answer.status, await answer.json()]).toMatchObject([400, { code: 'invalid_request' }])
     },
   )
 
   it('is no matter to whoever delivers events, or watches', async () => {
-    const call = await openWhole()
+    const call = whole()
     for (const path of ['/healthz', '/readyz', '/metrics']) {
       const answer = await call('GET', `${path}?t=1`, bearer('scraper'))
       expect(answer.status).toBe(200)
@@ -196,20 +199,39 @@ describe('a parameter that a route does not take', () => {
 })
 
 it.each<[path: string, parameter: string, values: readonly string[]]>([
-  ['/events', 'disposition', ['duplicate', '']],
+  ['/events', 'disposition', ['duplicate', '', '%00', '__proto__', 'applied&disposition=held']],
   ['/events', 'type', ['', 'a&type=b']],
   ['/events', 'customerId', ['%00']],
   ['/events', 'endpoint', ['']],
-  ['/events', 'from', ['yesterday', '2026-01-31T12:00:00.001Z&to=2026-01-31T12:00:00Z']],
+  [
+    '/events',
+    'from',
+    [
+      '',
+      '%00',
+      '%E0%A4%A',
+      '0',
+      '2026-03-01T25:00:00Z',
+      'yesterday',
+      '2026-01-31T12:00:00.001Z&to=2026-01-31T12:00:00Z',
+    ],
+  ],
   ['/events', 'to', ['2026-03-01']],
-  ['/events', 'limit', ['101']],
-  ['/events', 'cursor', ['5', Buffer.from('cus_1').toString('base64url')]],
+  [
+    '/events',
+    'cursor',
+    ['', '%00', '%E0%A4%A', '__proto__', 'A'.repeat(5_000), '5', Buffer.from('cus_1').toString('base64url')],
+  ],
   ['/entitlements', 'externalRef', ['', 'x'.repeat(256), 'a%00', 'a&externalRef=b']],
   ['/entitlements/cus_1', 'at', ['', 'yesterday', '1772366400', '2026-02-30T00:00:00Z']],
   ['/entitlements/cus_1', 'at', ['2026-02-01', '2026-02-01T00:00:00']],
   ['/entitlements/cus_1', 'at', ['2026-02-01T00:00:00Z&at=2026-02-02T00:00:00Z']],
-  ['/entitlements/cus_1', 'environment', ['test', 'live&environment=sandbox']],
-  ['/products/pro_1/customers', 'limit', ['0', '101', '-1', '1.5', '1e1', '', 'all', '1000']],
+  [
+    '/entitlements/cus_1',
+    'environment',
+    ['', '%00', 'LIVE', '__proto__', 'test', 'live&environment=sandbox'],
+  ],
+  ['/products/pro_1/customers', 'limit', ['0', '101', '-1', '1.5', '1e1', '1e9', '', '%00', 'all', '1000']],
   ['/products/pro_1/customers', 'cursor', ['', 'cus_1!', 'Y3VzXzE=', '_w', 'AA', 'x'.repeat(2_000)]],
   ['/sync/memberships', 'state', ['odd', 'due&state=due']],
   ['/sync/memberships', 'limit', ['0', '101']],
@@ -223,7 +245,7 @@ it.each<[path: string, parameter: string, values: readonly string[]]>([
   ['/replays', 'limit', ['odd']],
   ['/replays', 'cursor', ['odd']],
 ])('%s refuses the %s %j', async (path, parameter, values) => {
-  const call = await openWhole()
+  const call = whole()
   for (const value of values) {
     const answer = await call('GET', `${path}?${parameter}=${value}`)
     const errors = [{ path: parameter, ...(value.includes(`&${parameter}`) && { message: TWICE }) }]
@@ -253,7 +275,7 @@ describe('a method that a route does not take', () => {
     const allowed = (isNamed ? ['GET'] : methods)
       .flatMap((method) => (method === 'GET' && !NEVER_BY_HEAD.includes(path) ? ['GET', 'HEAD'] : [method]))
       .join(', ')
-    const call = await openWhole()
+    const call = whole()
     const answer = await call('PATCH', withIds(path), { authorization: '' })
     expect([answer.status, answer.headers.get('allow')]).toEqual([405, allowed])
     expect(await answer.json()).toEqual({
@@ -269,7 +291,7 @@ describe('a method that a route does not take', () => {
 
 describe('an answer', () => {
   it.each(ANSWERING)('to %s %s is %i, to be kept: %s', async (method, path, status, cache, location) => {
-    const call = await openWhole()
+    const call = whole()
     const answer = await call(method, path, { 'content-type': 'application/json' })
     const { headers } = answer
     expect([answer.status, headers.get('cache-control'), headers.get('location')]).toEqual([
@@ -285,7 +307,7 @@ describe('an answer', () => {
   it.each(
     ANSWERING.flatMap(([method, path]) => (method === 'GET' && !NEVER_BY_HEAD.includes(path) ? [path] : [])),
   )('to HEAD %s has the headers of GET, and no body', async (path) => {
-    const call = await openWhole()
+    const call = whole()
     const [head, got] = [await call('HEAD', path), await call('GET', path)]
     expect(head.status).toBe(got.status)
     const [headType, type] = [head, got].map((one) => one.headers.get('content-type'))
@@ -306,7 +328,7 @@ it.each([
   ['Application/JSON', 200],
   ['application/vnd.app+json', 200],
 ])('a body that must be JSON and is called %s is answered with %i', async (type, status) => {
-  const call = await openWhole()
+  const call = whole()
   for (const name of ['lookup', 'check']) {
     const body = BODIES[name === 'lookup' ? 'lookUpEntitlements' : 'checkEntitlements']
     const answer = await call('POST', `/entitlements/${name}`, { 'content-type': type }, body)
@@ -349,6 +371,7 @@ it.each<[method: string, path: string, body: string, fields: string[], message?:
     ['checks.1'],
   ],
   ['POST', '/entitlements/check', checks({ customerId: 'c' }), ['checks.1']],
+  ['POST', '/entitlements/check', checks({ customerId: 'c', productId: 'p', feature: 'f' }), ['checks.1']],
   ['POST', '/entitlements/check', checks({ customerId: '', productId: 'p' }), ['checks.1.customerId']],
   ['POST', '/entitlements/check', checks({ customerId: 'c', productId: 'p', extra: 1 }), ['checks.1.extra']],
   ['POST', '/entitlements/lookup', '{"email":5}', ['email']],
@@ -360,8 +383,14 @@ it.each<[method: string, path: string, body: string, fields: string[], message?:
   ['POST', '/entitlements/lookup', '{"email":"a@example.com","communityId":"1"}', [''], ONE_DETAIL],
   ['POST', '/entitlements/lookup', '{"email":"a@example.com","messengerId":"1"}', [''], ONE_DETAIL],
   ['POST', '/entitlements/lookup', '{"communityId":"1","messengerId":"1"}', [''], ONE_DETAIL],
-  ['PUT', '/customers/cus_1/identities', '{"communityId":5}', ['communityId']],
+  ['POST', '/customers/cus_1/grants', '{"productId":"a\\u0007","reason":"  "}', ['productId', 'reason']],
+  ['PUT', '/customers/cus_1/identities', '{}', ['']],
+  // The platform's ids are beyond what a JSON number holds exactly.
+  ['PUT', '/customers/cus_1/identities', '{"communityId":5,"messengerId":7}', ['communityId', 'messengerId']],
+  ['POST', '/customers/cus_1/invites', '{"productId":"pro_1","groupId":"-1001"}', ['']],
+  ['POST', '/customers/cus_1/invites', '{"productId":"","groupId":7}', ['productId', 'groupId']],
   ['POST', '/sync/run', '{"sweep":"yes","retry":3}', ['retry', 'sweep']],
+  ['POST', '/sync/run', '{"confirm":"","retry":{"state":"due"}}', ['confirm', 'retry.state']],
   ['POST', '/sync/messages/replay', '{"webhook":"crm"}', ['']],
   ['POST', '/sync/messages/replay', '{"from":"2026-03-02T00:00:00Z","to":"2026-03-01T00:00:00Z"}', ['from']],
   ['POST', '/sync/messages/replay', '{"from":"2026-03-02T00:00:00Z","webhook":"odd"}', ['webhook']],
@@ -369,7 +398,7 @@ it.each<[method: string, path: string, body: string, fields: string[], message?:
   ['POST', '/replays', '{"dryRun":"yes"}', ['dryRun']],
   ['POST', '/policy/diff', '{"named":0}', ['named']],
 ])('%s %s says of %s which fields are wrong', async (method, path, body, fields, told) => {
-  const call = await openWhole()
+  const call = whole()
   const answer = await call(method, path, { 'content-type': 'application/json' }, body)
   const { errors } = (await answer.json()) as { errors: readonly { path: string; message: string }[] }
   if (told !== undefined) expect(errors).toMatchObject([{ message: told }])
@@ -382,7 +411,7 @@ it.each([
   ['DELETE', '/customers/a%C2%80b'],
   ['POST', '/customers/a%C2%80b/invites'],
 ])('%s %s acts on no customer who cannot be stored', async (method, path) => {
-  const call = await openWhole()
+  const call = whole()
   const body = path.endsWith('grants') ? '{"productId":"p","reason":"why"}' : '{}'
   const answer = await call(method, path, {}, body)
   expect([answer.status, await answer.json()]).toMatchObject([
@@ -395,7 +424,7 @@ it.each([
 })
 
 it.each(['', 'x'.repeat(256)])('an Idempotency-Key cannot be %j', async (key) => {
-  const call = await openWhole()
+  const call = whole()
   const headers = { 'idempotency-key': key }
   const answer = await call('POST', '/customers/cus_1/grants', headers, '{"productId":"p","reason":"why"}')
   expect([answer.status, await answer.json()]).toMatchObject([

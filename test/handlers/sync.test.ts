@@ -241,18 +241,6 @@ describe('the routes about what follows access', () => {
     expect(await ask('POST', '/sync/resume')).toEqual({ status: 200, json: { paused: false } })
   })
 
-  it.each(['{"confirm":""}', '{"confrim":"abc"}', '{"retry":{"state":"due"}}', '{"retry":true}', '{', '[]'])(
-    'refuse to run %s',
-    async (body) => {
-      const { ask, ran } = await openWithSync()
-      expect(await ask('POST', '/sync/run', { body })).toMatchObject({
-        status: 400,
-        json: { code: 'invalid_request' },
-      })
-      expect(ran).toEqual([])
-    },
-  )
-
   it('refuse a confirmation of another plan', async () => {
     const { ask } = await openWithSync({
       run: async () => {

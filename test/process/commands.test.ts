@@ -20,7 +20,6 @@ type Ran = readonly [words: string, answer: object, code?: number]
 
 const BESIDE_A_DAEMON: readonly Ran[] = [
   ['trigger payment.authorized --live --customer cus_7 --product pro_1', { disposition: 'applied' }],
-  ['check cus_7', { customerId: 'cus_7', entitlements: [{ productId: 'pro_1', active: true }] }],
   ['check cus_7 pro_1 --url <url>', { active: true }],
   ['explain cus_1 pro_1', { entitlement: { status: 'refunded' } }],
   ['events list --limit 1', { items: [{ customerId: 'cus_7' }], hasMore: true }],
@@ -31,7 +30,6 @@ const BESIDE_A_DAEMON: readonly Ran[] = [
   ['import events.jsonl', { lines: 6, duplicates: 6 }],
   ['grant cus_2 pro_1 --reason case', { entitlements: [{ productId: 'pro_1', status: 'active' }] }],
   ['revoke cus_2 pro_1', { entitlements: [{ status: 'revoked' }] }],
-  ['revoke cus_2 pro_1', { error: { code: 'grant_not_found' } }, 1],
   ['block cus_2 pro_1 --reason case', { entitlements: [{ status: 'blocked' }] }],
   ['unblock cus_2 pro_1', { entitlements: [{ status: 'revoked' }] }],
   ['link cus_2 --community 80351110224678912', { eventId: expect.stringMatching(/^man_/) }],
@@ -45,18 +43,15 @@ const BESIDE_A_DAEMON: readonly Ran[] = [
   ['init', { error: { code: 'config_invalid' } }, 2],
   ['init --config other.json', { key: null, keyFile: expect.stringMatching(/first-key\.txt$/) }],
   ['config check', { ok: true }],
-  ['config check --config missing.json', { error: { code: 'config_missing' } }, 2],
   ['status', { ready: true }],
   ['policy show', { differs: [] }],
   ['policy diff', { gains: 0, losses: 0 }],
   ['policy apply', { gains: 0, losses: 0 }],
   ['rebuild', { gains: 0, losses: 0 }],
-  ['rebuild --verify', { differences: [] }],
   ['replay', { read: 6, changed: 0 }],
   ['sync status', { paused: false, targets: [{ state: 'ok' }] }],
   ['sync plan', { calls: [] }],
   ['sync run', { done: true }],
-  ['sync run --retry --target webhook', { done: true, messages: 0 }],
   ['sync check', { ok: true }],
   ['sync pause', { paused: true }],
   ['sync resume', { paused: false }],
@@ -64,8 +59,6 @@ const BESIDE_A_DAEMON: readonly Ran[] = [
   ['sync replay --from 2026-01-01T00:00:00Z', { messages: 0 }],
   ['sync test odd', { error: { code: 'webhook_not_found' } }, 1],
   ['backup backup.db', { file: expect.stringMatching(/backup\.db$/) }],
-  ['backup backup.db', { error: { code: 'backup_exists' } }, 1],
-  ['restore backup.db', { error: { code: 'store_in_use' } }, 1],
   ['doctor', { findings: expect.any(Array) }],
 ]
 
@@ -73,7 +66,6 @@ const WITHOUT_A_DAEMON: readonly Ran[] = [
   ['migrate', { steps: [] }],
   ['compact', { after: expect.any(Number) }],
   ['restore backup.db', { erasedAgain: 0 }],
-  ['check cus_7', { entitlements: [{ active: true }] }],
 ]
 
 it('every command runs as the built program, answers in JSON, and exits with its code', async () => {

@@ -29,7 +29,6 @@ import {
   openShell,
   type Page,
   patternOf,
-  routeTable,
   type Shell,
   shapeOf,
   textOf,
@@ -149,59 +148,6 @@ function addKeys(folder: string, added: readonly object[]): void {
   changeConfig(folder, { api: { keys: [...keys, ...added] } })
 }
 
-/** A key that is right for some rows of the table of routes alone. */
-function probeKey(scopes: readonly string[], environments: readonly string[]) {
-  const key = `lk_${scopes.join('_')}_${environments.join('_')}`
-  return { key, entry: { ...keyEntry(key, key), scopes, environments } }
-}
-
-const keyWith = (scope: string) => probeKey([scope], BOTH)
-const sandboxKeyWith = (scope: string) => probeKey([scope], ['sandbox'])
-const keyWithout = (scope: string) =>
-  probeKey(
-    API_SCOPES.filter((one) => one !== scope),
-    BOTH,
-  )
-
-/** Every row of the table of routes says the truth: the route is there, and lets in whom it says. */
-async function expectRoutes(reader: Reader): Promise<void> {
-  const keys = API_SCOPES.flatMap((scope) => [keyWith(scope), sandboxKeyWith(scope), keyWithout(scope)])
-  addKeys(
-    reader.folder,
-    keys.map(({ entry }) => entry),
-  )
-  await perform(reader, 'latchkey reload')
-  const found = []
-  // Nothing can be asked after a stop.
-  const rows = routeTable().filter(({ path }) => path !== '/stop')
-  for (const { method, path, scope, needsBoth } of rows) {
-    const ask = async (key: string) => {
-      const url = `${reader.daemon?.url}${path.replaceAll(/:\w+/g, 'probe')}`
-      const headers = { Authorization: `Bearer ${key}`, Connection: 'close' }
-      const answer = await fetch(url, { method, headers })
-      const isStream = answer.headers.get('content-type') === 'text/event-stream'
-      if (isStream) await answer.body?.cancel()
-      const { code } = (isStream ? {} : await answer.json().catch(() => ({}))) as { code?: string }
-      const isThere = !answer.headers.has('allow') && code !== 'route_not_found'
-      return isThere ? code === 'forbidden' : `no such route: ${method} ${path}`
-    }
-    const isRefused = API_SCOPES.some((one) => one === scope)
-      ? [
-          await ask(keyWith(scope).key),
-          await ask(sandboxKeyWith(scope).key),
-          await ask(keyWithout(scope).key),
-        ]
-      : [await ask(READERS_KEY), needsBoth, true]
-    found.push({ route: `${method} ${path}`, isRefused })
-  }
-  expect(found).toEqual(
-    rows.map(({ method, path, needsBoth }) => ({
-      route: `${method} ${path}`,
-      isRefused: [false, needsBoth, true],
-    })),
-  )
-}
-
 /** The receiver that the page shows, as it is but for its port. */
 async function startShownReceiver(folder: string, secret: string): Promise<RunningProgram & { url: string }> {
   const [receiver] = blocks('js', [OUTBOUND])
@@ -229,7 +175,6 @@ describe('the examples of the README and of docs/', { timeout: TIMEOUT_MS }, () 
     await follow(reader, 'docs/operating.md')
     await follow(reader, 'docs/data-protection.md')
     await follow(reader, 'docs/upgrading.md')
-    await expectRoutes(reader)
   })
 
   it('give and take roles, let people into groups, and send changes to the receiver shown', async () => {

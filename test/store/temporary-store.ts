@@ -23,10 +23,8 @@ export function open(file: string, readOnly = false): Kysely<Database> {
 }
 
 /** An empty store with the newest schema. */
-export async function temporaryStore(file = temporaryFile()): Promise<Kysely<Database>> {
-  const db = open(file)
-  await migrate(db)
-  return db
+export async function temporaryStore(file?: string): Promise<Kysely<Database>> {
+  return open(await migratedFile(file))
 }
 
 /** On PostgreSQL one database serves all histories of a process, emptied for each. */
@@ -60,11 +58,10 @@ async function migratedDatabase(): Promise<PostgresOptions> {
 let migrated: Buffer | undefined
 
 /**
- * A file of an empty store with the newest schema. The migrations run once: they take longer than all that a property
- * test does in one of its many stores.
+ * A file of an empty store with the newest schema. The migrations run once: they take longer than all that most tests
+ * do in their stores.
  */
-export async function migratedFile(): Promise<string> {
-  const file = temporaryFile()
+export async function migratedFile(file = temporaryFile()): Promise<string> {
   migrated ??= await bytesOfNewStore()
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
   writeFileSync(file, migrated, { mode: 0o600 })

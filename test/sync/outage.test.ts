@@ -4,12 +4,12 @@ import { RetryableError } from '../../src/sync/platform.js'
 import { createCommunity } from './community.js'
 import { type Access, GOLD, HOUR, NOON, syncing } from './syncing.js'
 
-const CUSTOMERS = 2_000
-const CHANGES = 20_000
+const CUSTOMERS = 600
+const CHANGES = 6_000
 /** What one look takes in, and one transaction writes. */
 const CHUNK = 250
 
-it('20,000 changes that arrive while a platform is down are taken in by small steps, and cost one call a member', async () => {
+it('6,000 changes that arrive while a platform is down are taken in by small steps, and cost one call a member', async () => {
   let recoversAt = NOON
   const community = createCommunity({ concurrency: 32, clock: () => world.clock() })
   const world = await syncing({ community })

@@ -1,4 +1,4 @@
-import type { Kysely } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import { pino } from 'pino'
 import { onTestFinished } from 'vitest'
 import { createWriter } from '../../src/daemon/writer.js'
@@ -61,6 +61,8 @@ export interface SyncingOptions {
 export async function syncing({ community: given, deps = {} }: SyncingOptions = {}): Promise<Syncing> {
   const file = temporaryFile()
   const db = await temporaryStore(file)
+  // No write waits for the disk: what is stored is asked of this process alone.
+  await sql`pragma synchronous = off`.execute(db)
   await settleChangeLogEpoch(db)
   const reader = open(file, true)
   let now = NOON
