@@ -146,7 +146,7 @@ function byHandText({ actor, reason }: ByHand): string {
 }
 
 /** `eventId`: the event that set the end; null: it is only announced, and another event must set it. */
-interface ComingEnd {
+export interface ComingEnd {
   readonly source: SourceKey
   readonly reason: EndReason
   readonly at: number | null
