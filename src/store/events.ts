@@ -113,7 +113,7 @@ export async function insertEvents(trx: Tx, events: readonly NewEvent[], first?:
   await insert(trx, rows)
 }
 
-function deliveryColumns({ removed, ...delivered }: DeliveredEvent, isAnyRemoved: boolean) {
+function deliveryColumns(delivered: DeliveredEvent, isAnyRemoved: boolean) {
   const columns = {
     environment: delivered.environment,
     event_id: delivered.eventId,
@@ -125,8 +125,8 @@ function deliveryColumns({ removed, ...delivered }: DeliveredEvent, isAnyRemoved
   }
   // Most batches hold no such body, and then every value less to bind counts.
   if (!isAnyRemoved) return columns
-  const { why: body_removed = null, at: body_removed_at = null, bytes: body_bytes = null } = removed ?? {}
-  return { ...columns, body_removed, body_removed_at, body_bytes }
+  const { why = null, at = null, bytes = null } = delivered.removed ?? {}
+  return { ...columns, body_removed: why, body_removed_at: at, body_bytes: bytes }
 }
 
 /** Which of these ids are stored already. */
