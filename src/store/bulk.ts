@@ -89,8 +89,8 @@ export function bulkInsert<Table extends keyof Database>(
 }
 
 /**
- * The same, but an existing row with the same key gets its new values. Each key at most
- * once. Every column that is set is written to all its indexes, even if its value stays the same.
+ * The same, but an existing row with the same key gets the new values. Each key at most once. Every column that is set
+ * is written to all its indexes, even if its value stays the same.
  */
 export function bulkUpsert<Table extends keyof Database>(
   table: Table,
