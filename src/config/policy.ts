@@ -1,7 +1,6 @@
 import { z } from 'zod'
-import { DOCUMENTED_POLICY, type Policy, TERMINAL_TYPES } from '../entitlements/policy.js'
+import { DOCUMENTED_POLICY, type Policy, SWITCHES, TERMINAL_TYPES } from '../entitlements/policy.js'
 import { LatchkeyError } from '../errors.js'
-import { policy } from '../handlers/answers.js'
 import { describeIssue, type Problem, problemsIn } from '../handlers/problem.js'
 import { PAYMENT_EVENT_TYPES, SUBSCRIPTION_EVENT_TYPES } from '../provider/event-types.js'
 import { type DeepReadonly, durationSchema, withFallback } from './fields.js'
@@ -44,22 +43,21 @@ function rowsSchema<Type extends z.ZodType, Documented>(
 }
 
 const documented = DOCUMENTED_POLICY
-const switches = policy.shape
 
 /** Omitted rows and switches get the documented default. */
 export const policySchema = z.strictObject({
   grantOn: rowsSchema(grantTypeSchema, documented.grantOn),
   revokeOn: rowsSchema(revokeTypeSchema, documented.revokeOn),
-  failedRenewal: withFallback(switches.failedRenewal, documented.failedRenewal).describe(
+  failedRenewal: withFallback(z.enum(SWITCHES.failedRenewal), documented.failedRenewal).describe(
     'Whether a failed renewal ends access at once, or only the events that follow it do.',
   ),
-  canceled: withFallback(switches.canceled, documented.canceled).describe(
+  canceled: withFallback(z.enum(SWITCHES.canceled), documented.canceled).describe(
     'Whether a cancellation ends access when it takes effect, or with the paid period.',
   ),
-  completed: withFallback(switches.completed, documented.completed).describe(
+  completed: withFallback(z.enum(SWITCHES.completed), documented.completed).describe(
     'Whether a fixed term ends with its last period, or never.',
   ),
-  paidCycle: withFallback(switches.paidCycle, documented.paidCycle).describe(
+  paidCycle: withFallback(z.enum(SWITCHES.paidCycle), documented.paidCycle).describe(
     'Whether a paid cycle grants access even if its payment was never reported.',
   ),
   lapseAfter: withFallback(

@@ -8,18 +8,27 @@ import {
 } from '../provider/event-types.js'
 import { type SourceEvent, SUBSCRIPTION_TYPES } from './model.js'
 
+/** The values of each switch. */
+export const SWITCHES = {
+  failedRenewal: ['keep', 'revoke'],
+  canceled: ['effective', 'period_end'],
+  completed: ['period_end', 'keep'],
+  paidCycle: ['grants', 'informs'],
+} as const
+type Value<Switch extends keyof typeof SWITCHES> = (typeof SWITCHES)[Switch][number]
+
 /** What grants and revokes access, and the answers to questions that the documentation leaves open. */
 export interface Policy {
   readonly grantOn: Readonly<Record<Rail, readonly PaymentEventType[]>>
   readonly revokeOn: Readonly<Record<Rail, readonly (PaymentEventType | SubscriptionEventType)[]>>
   /** `revoke`: any `payment.failed` that is a take-back ends a subscription's access, not only that of its basis. */
-  readonly failedRenewal: 'keep' | 'revoke'
+  readonly failedRenewal: Value<'failedRenewal'>
   /** `period_end`: a canceled subscription keeps access until any later `expires_at` in the event. */
-  readonly canceled: 'effective' | 'period_end'
+  readonly canceled: Value<'canceled'>
   /** `keep`: access stays when the last cycle of a fixed term is over. */
-  readonly completed: 'period_end' | 'keep'
+  readonly completed: Value<'completed'>
   /** `informs`: only grants pay; a cycle event without a payment changes nothing. */
-  readonly paidCycle: 'grants' | 'informs'
+  readonly paidCycle: Value<'paidCycle'>
   /** Milliseconds after the newest known period end at which access ends by itself; null: never. */
   readonly lapseAfter: number | null
 }

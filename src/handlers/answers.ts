@@ -6,8 +6,6 @@
 import { z } from 'zod'
 import type { BriefAccess, FeatureAccess } from '../entitlements/features.js'
 import type { AccessSnapshot, Entitlement, SourceView } from '../entitlements/model.js'
-import type { Policy } from '../entitlements/policy.js'
-import { PAYMENT_EVENT_TYPES, SUBSCRIPTION_EVENT_TYPES } from '../provider/event-types.js'
 
 /** Accepts deeply read-only values: encoding changes nothing. */
 export type DeepReadonly<Value> = Value extends readonly (infer Item)[]
@@ -139,22 +137,6 @@ export type ProductAccessJson = z.input<typeof productAccess>
 /** One feature of it. */
 export const featureAccess = z.object({ ...about, ...feature.shape, ...unknown })
 export type FeatureAccessJson = z.input<typeof featureAccess>
-
-const typesByRail = <Type extends string>(types: readonly Type[]) => {
-  const row = z.array(z.enum(types))
-  return z.object({ card: row, crypto: row, unknown: row })
-}
-
-export const policy = z.object({
-  grantOn: typesByRail(PAYMENT_EVENT_TYPES),
-  revokeOn: typesByRail([...PAYMENT_EVENT_TYPES, ...SUBSCRIPTION_EVENT_TYPES]),
-  failedRenewal: z.enum(['keep', 'revoke']),
-  canceled: z.enum(['effective', 'period_end']),
-  completed: z.enum(['period_end', 'keep']),
-  paidCycle: z.enum(['grants', 'informs']),
-  /** Milliseconds. */
-  lapseAfter: z.number().nullable(),
-}) satisfies z.ZodType<Policy>
 
 /** A call to a platform that adds an account to a role or group, or removes it. */
 export const platformCall = z.object({

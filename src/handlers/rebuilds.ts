@@ -4,8 +4,9 @@ import { z } from 'zod'
 import type { Policy } from '../entitlements/policy.js'
 import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
+import { PAYMENT_EVENT_TYPES, SUBSCRIPTION_EVENT_TYPES } from '../provider/event-types.js'
 import type { ComparisonName, Job, RecomputeJobs } from '../recompute/jobs.js'
-import { counts, type DeepReadonly, environment, policy, snapshot } from './answers.js'
+import { counts, type DeepReadonly, environment, snapshot } from './answers.js'
 import { type Route, route } from './route.js'
 
 export interface RebuildDeps {
@@ -20,6 +21,22 @@ export interface RebuildDeps {
     readonly unfinishedAt: () => Promise<number | null>
   }
 }
+
+const typesByRail = <Type extends string>(types: readonly Type[]) => {
+  const row = z.array(z.enum(types))
+  return z.object({ card: row, crypto: row, unknown: row })
+}
+
+export const policy = z.object({
+  grantOn: typesByRail(PAYMENT_EVENT_TYPES),
+  revokeOn: typesByRail([...PAYMENT_EVENT_TYPES, ...SUBSCRIPTION_EVENT_TYPES]),
+  failedRenewal: z.enum(['keep', 'revoke']),
+  canceled: z.enum(['effective', 'period_end']),
+  completed: z.enum(['period_end', 'keep']),
+  paidCycle: z.enum(['grants', 'informs']),
+  /** Milliseconds. */
+  lapseAfter: z.number().nullable(),
+}) satisfies z.ZodType<Policy>
 
 const policyAnswer = z.object({ inForce: policy, configured: policy, unfinishedRebuild: z.boolean() })
 export type PolicyJson = DeepReadonly<z.input<typeof policyAnswer>>

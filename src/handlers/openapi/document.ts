@@ -42,7 +42,7 @@ const NAMED: Readonly<Record<string, z.ZodType>> = {
   Erasure: customers.erasureAnswer,
   StoredEvent: events.storedEvent,
   EventDetail: events.eventDetail,
-  Policy: answers.policy,
+  Policy: rebuilds.policy,
   AccessDifference: rebuilds.summary,
   Job: rebuilds.jobAnswer,
   Replay: replay,
