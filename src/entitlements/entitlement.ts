@@ -45,9 +45,11 @@ export function snapshotOf({ active, status, since, until }: AccessSnapshot): Ac
   return { active, status, since, until }
 }
 
+const SNAPSHOT_FIELDS = Object.keys(NEVER_GRANTED) as (keyof AccessSnapshot)[]
+
 /** Whether the change log has this change: one of `since` alone is not logged. */
 export function isChange(a: AccessSnapshot, b: AccessSnapshot): boolean {
-  return a.active !== b.active || a.status !== b.status || a.until !== b.until
+  return SNAPSHOT_FIELDS.some((name) => name !== 'since' && a[name] !== b[name])
 }
 
 /** The types of a change of access, as outbound webhooks name them. */
