@@ -85,10 +85,8 @@ async function answerChecks(
     if (i > 0) await turn()
     const some = customerIds.slice(i, i + CUSTOMERS_AT_ONCE)
     for (const [customerId, grants] of await customers.readGrants({ environment, customerIds: some })) {
-      const own = grants.filter(({ productId }) => {
-        if (needed.has(productId)) granted.add(productId)
-        return needed.has(productId)
-      })
+      const own = grants.filter(({ productId }) => needed.has(productId))
+      for (const { productId } of own) granted.add(productId)
       grantsOf.set(customerId, own)
     }
   }
