@@ -85,8 +85,13 @@ async function answerChecks(
     if (i > 0) await turn()
     const some = customerIds.slice(i, i + CUSTOMERS_AT_ONCE)
     for (const [customerId, grants] of await customers.readGrants({ environment, customerIds: some })) {
-      const own = grants.filter(({ productId }) => needed.has(productId))
-      for (const { productId } of own) granted.add(productId)
+      const own: ProductAccess[] = []
+      for (const grant of grants) {
+        const { productId } = grant
+        if (!needed.has(productId)) continue
+        granted.add(productId)
+        own.push(grant)
+      }
       grantsOf.set(customerId, own)
     }
   }
