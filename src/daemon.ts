@@ -6,12 +6,12 @@ import { policyFrom } from './config/policy.js'
 import type { Config } from './config/schema.js'
 import { createKeyUses } from './daemon/key-uses.js'
 import { atMostOnceASecond, logStoreState, readinessOf, usableSocket } from './daemon/notes.js'
+import { createOfflineSync } from './daemon/offline-sync.js'
 import { questionsOf } from './daemon/questions.js'
-import { createResting } from './daemon/resting-sync.js'
 import { startWriter } from './daemon/start-writer.js'
 import { createStartedParts } from './daemon/started-parts.js'
 import { nullIfAway, statusOf } from './daemon/status.js'
-import { createFollowing, type FollowingDeps } from './daemon/sync.js'
+import { createSyncService, type SyncServiceDeps } from './daemon/sync.js'
 import { startPrivacySchedule, watchStore } from './daemon/watch-store.js'
 import { openWriter } from './daemon/writer.js'
 import { examineApart } from './doctor/examine.js'
@@ -46,7 +46,7 @@ import { loadJob } from './store/recompute.js'
 import { policyFingerprint, policyInForce } from './store/settings.js'
 import { ensurePrivateFile } from './store/sqlite/file.js'
 import { openStore } from './store/sqlite/store.js'
-import { callsThatFollow } from './sync/calls-ahead.js'
+import { previewCalls } from './sync/preview-calls.js'
 import type { Tracing } from './tracing.js'
 
 const POLICY_DIFFERS =
@@ -190,7 +190,7 @@ export async function startDaemon(
       isRecomputing: async () => (await shared?.isRecomputing()) ?? false,
       endpoints: () =>
         Object.fromEntries(current.endpoints.map(({ name, environment }) => [name, environment])),
-      callsThatFollow: (customers) => callsThatFollow(store.reader, current.products, customers),
+      previewCalls: (customers) => previewCalls(store.reader, current.products, customers),
       clock,
       log,
     })
@@ -224,7 +224,7 @@ export async function startDaemon(
       config,
       db: store.reader,
       writeSync: shared?.writeSync ?? writer.writeSync,
-      ...(shared !== null && { leads: shared.leads }),
+      ...(shared !== null && { isLeader: shared.isLeader }),
       readAccess,
       performAct,
       catalog: () => catalog,
@@ -233,8 +233,8 @@ export async function startDaemon(
       random,
       tracing,
       log,
-    } satisfies FollowingDeps
-    const following = isPrivate ? createResting(syncDeps) : await createFollowing(syncDeps)
+    } satisfies SyncServiceDeps
+    const following = isPrivate ? createOfflineSync(syncDeps) : await createSyncService(syncDeps)
     wake = () => {
       following.wake()
       changeStream.wake()
@@ -243,13 +243,13 @@ export async function startDaemon(
     started.add('webhookTests', following.endTests)
     /** Continues what an instance has left that ended in the middle; also what another is doing, which does no harm. */
     const takeOver = async () => {
-      if (!shared?.leads()) return
+      if (!shared?.isLeader()) return
       await recomputing.resume()
       if ((await loadUnfinishedErasures(store.reader)).length > 0) await erasing.finish()
     }
     if (shared !== null && !isPrivate) {
-      const led = () => following.led().then(takeOver)
-      started.add('turns', shared.takeTurns({ led, wake: () => wake() }))
+      const onLeaderChange = () => following.onLeaderChange().then(takeOver)
+      started.add('turns', shared.takeTurns({ onLeaderChange, wake: () => wake() }))
       const failed = 'could not continue what another instance has left'
       started.add('takingOver', every(TAKEN_OVER_WITHIN_MS, log, { run: takeOver, failed }).stop)
     }

@@ -76,7 +76,7 @@ export async function withApi<T>(
 ): Promise<T> {
   const { url, environment } = options
   if (url !== undefined)
-    return use(createApi(wayToUrl(url, context), { config: null, isWithin: false, environment }))
+    return use(createApi(transportToUrl(url, context), { config: null, isWithin: false, environment }))
   const config = await loadNamedConfig(options, context).then(
     (loaded) => loaded.config,
     (error: unknown) => ({ error }),
@@ -85,13 +85,13 @@ export async function withApi<T>(
     // A running daemon is there all the same, and a file that it can't read again is a reason to ask it.
     const socketPath = socketFileOf(databaseFileIn(options, context))
     if (typeof whereNone !== 'object' || !(await isListening(socketPath))) throw config.error
-    return use(createApi(wayToSocket(socketPath), { config: null, isWithin: false, environment }))
+    return use(createApi(transportToSocket(socketPath), { config: null, isWithin: false, environment }))
   }
   const known = { config, environment: environment ?? defaultEnvironment(config.endpoints) }
   const socketPath = socketFileOf(config.database.file)
   for (let left = ATTEMPTS; ; left -= 1) {
     if (await isListening(socketPath))
-      return use(createApi(wayToSocket(socketPath), { ...known, isWithin: false }))
+      return use(createApi(transportToSocket(socketPath), { ...known, isWithin: false }))
     let within: Within
     try {
       within = await startWithin(config, context, whereNone)
@@ -100,7 +100,7 @@ export async function withApi<T>(
       await wait(WAIT_MS)
       continue
     }
-    return within((way) => use(createApi(way, { ...known, isWithin: true })))
+    return within((transport) => use(createApi(transport, { ...known, isWithin: true })))
   }
 }
 
@@ -110,17 +110,17 @@ const WAIT_MS = 200
 
 /** The API of the daemon that serves the configured database. */
 export function localApi(config: Config): Api {
-  const way = wayToSocket(socketFileOf(config.database.file))
-  return createApi(way, { config, isWithin: false, environment: undefined })
+  const transport = transportToSocket(socketFileOf(config.database.file))
+  return createApi(transport, { config, isWithin: false, environment: undefined })
 }
 
 /** For the routes at an address that need no key. */
 export function keylessApi(url: string): Api {
-  return createApi(wayToAddress(url, {}), { config: null, isWithin: false, environment: undefined })
+  return createApi(transportToAddress(url, {}), { config: null, isWithin: false, environment: undefined })
 }
 
 /** Where requests go, and how their failures are reported. */
-interface Way {
+interface Transport {
   readonly request: typeof http.request
   readonly options: RequestOptions
   /** The prefix of every path. */
@@ -130,15 +130,15 @@ interface Way {
   readonly failed: (error: NodeJS.ErrnoException) => unknown
 }
 
-function createApi(way: Way, known: Pick<Api, 'config' | 'isWithin' | 'environment'>): Api {
+function createApi(transport: Transport, known: Pick<Api, 'config' | 'isWithin' | 'environment'>): Api {
   async function exchange(method: Method, path: string, request: ApiRequest): Promise<Buffer> {
-    const { status, body } = await ask(way, method, path, request)
-    if (status < 200 || status >= 300) throw refusal(way, status, parsed(body))
+    const { status, body } = await ask(transport, method, path, request)
+    if (status < 200 || status >= 300) throw refusal(transport, status, parsed(body))
     return body
   }
   async function answer<Answer>(method: Method, path: string, request: ApiRequest): Promise<Answer> {
     const body = parsed(await exchange(method, path, request))
-    if (body === undefined) throw refusal(way, 200, body)
+    if (body === undefined) throw refusal(transport, 200, body)
     return body as Answer
   }
   return {
@@ -150,7 +150,7 @@ function createApi(way: Way, known: Pick<Api, 'config' | 'isWithin' | 'environme
 }
 
 function ask(
-  { request, options, prefix, failed }: Way,
+  { request, options, prefix, failed }: Transport,
   method: Method,
   path: string,
   { query = {}, body: json, content, headers: own }: ApiRequest,
@@ -179,7 +179,7 @@ function ask(
   })
 }
 
-function refusal({ intro }: Way, status: number, answer: unknown): LatchkeyError {
+function refusal({ intro }: Transport, status: number, answer: unknown): LatchkeyError {
   const { code, detail, errors } = Object(answer) as { code?: unknown; detail?: unknown; errors?: Issue[] }
   const said = typeof detail === 'string' ? detail : 'is this address a Latchkey daemon?'
   const issues = errors ?? []
@@ -199,16 +199,16 @@ function parsed(body: Buffer): unknown {
 
 const answered = (status: number) => `the daemon answered ${status}: `
 
-function wayToUrl(url: string, { env }: CliContext): Way {
+function transportToUrl(url: string, { env }: CliContext): Transport {
   const key = env.LATCHKEY_API_KEY
   if (!key) throw new LatchkeyError('usage', '--url needs an API key, in the variable LATCHKEY_API_KEY')
   if (!URL.canParse(url) || !/^https?:/.test(url)) {
     throw new LatchkeyError('usage', '--url must be an http address, such as http://127.0.0.1:4680')
   }
-  return wayToAddress(url, { authorization: `Bearer ${key}` })
+  return transportToAddress(url, { authorization: `Bearer ${key}` })
 }
 
-function wayToAddress(url: string, headers: Readonly<Record<string, string>>): Way {
+function transportToAddress(url: string, headers: Readonly<Record<string, string>>): Transport {
   const base = new URL(url)
   return {
     request: base.protocol === 'https:' ? overHttps : http.request,
@@ -221,7 +221,7 @@ function wayToAddress(url: string, headers: Readonly<Record<string, string>>): W
   }
 }
 
-function wayToSocket(socketPath: string): Way {
+function transportToSocket(socketPath: string): Transport {
   return {
     request: http.request,
     options: { socketPath },
@@ -269,7 +269,7 @@ export function isListening(socketPath: string): Promise<boolean> {
 }
 
 /** A daemon inside this command, which ends once `work` is done. */
-type Within = <T>(work: (way: Way) => Promise<T>) => Promise<T>
+type Within = <T>(work: (transport: Transport) => Promise<T>) => Promise<T>
 
 async function startWithin(
   config: Config,
@@ -312,10 +312,16 @@ async function startWithin(
     },
   )
   const options = { createConnection: daemon.connect }
-  const way: Way = { request: http.request, options, prefix: '', intro: () => '', failed: (error) => error }
+  const transport: Transport = {
+    request: http.request,
+    options,
+    prefix: '',
+    intro: () => '',
+    failed: (error) => error,
+  }
   return async (work) => {
     try {
-      return await Promise.race([work(way), daemon.failure.then((error) => Promise.reject(error))])
+      return await Promise.race([work(transport), daemon.failure.then((error) => Promise.reject(error))])
     } catch (error) {
       throw withCause(error, logged)
     } finally {

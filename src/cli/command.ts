@@ -68,7 +68,7 @@ export type ValuesOf<Table> = {
 }
 
 /** The declaration of a command. */
-interface Facts<Table extends OptionTable, Given> {
+interface CommandSpec<Table extends OptionTable, Given> {
   readonly about: string
   readonly examples: readonly string[]
   /** Descriptions of its arguments, by name. */
@@ -102,7 +102,7 @@ const ARGUMENTS: Readonly<Record<string, string>> = {
 /** Declares a command by its words, such as `grant <customer> <product>` or `policy show`. */
 export function command<Table extends OptionTable = Record<never, never>>(
   words: string,
-  declared: Facts<Table, GivenCommand<Table>>,
+  declared: CommandSpec<Table, GivenCommand<Table>>,
 ): RegisterCommand {
   const [first = '', ...rest] = words.split(' ')
   const name = isGroup(first) ? rest.shift() : first
@@ -147,7 +147,7 @@ function optionOf(key: string, declared: Declared<unknown>, context: CliContext)
 /** Declares a command that uses the API: of the running daemon, of `--url`, or of one started inside the command. */
 export function apiCommand<Table extends OptionTable = Record<never, never>>(
   words: string,
-  declared: Facts<Table, GivenApiCommand<Table>> & {
+  declared: CommandSpec<Table, GivenApiCommand<Table>> & {
     /** Describes `--environment`; null: there is no such option. */
     readonly environment?: string | null
     /** Refuses wrong use before the config is read or the API called. */

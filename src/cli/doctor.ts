@@ -58,7 +58,7 @@ async function* findingsOf(
   } catch (error) {
     daemon = { finding: unansweredBy(error, config), facts: null, isServed: true, isRebuilding: false }
   }
-  const { readSyncState } = await import('../daemon/resting-sync.js')
+  const { readSyncState } = await import('../daemon/offline-sync.js')
   const { syncStateJson } = await import('../handlers/sync.js')
   yield* examine({
     ...loaded,

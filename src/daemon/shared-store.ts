@@ -5,7 +5,7 @@ import type { Logger } from 'pino'
 import type { Config } from '../config/schema.js'
 import { LatchkeyError } from '../errors.js'
 import { recompute } from '../recompute/recompute.js'
-import type { Happening } from '../store/membership.js'
+import type { MembershipEvent } from '../store/membership.js'
 import type { PostgresOptions } from '../store/postgres/dialect.js'
 import { FOLLOWING } from '../store/postgres/instances.js'
 import { findWeaknesses, openPostgresStore } from '../store/postgres/store.js'
@@ -59,7 +59,7 @@ export async function openSharedStore(
   return {
     ...store,
     /** Whether this instance follows access. */
-    leads: lease.isHeld,
+    isLeader: lease.isHeld,
     /** Whether any instance rebuilds, replays or compares. */
     isRecomputing: () => store.lease('recompute').isTaken(),
     /** What calls to platforms begin and end with fails once another instance makes them. */
@@ -69,13 +69,15 @@ export async function openSharedStore(
         change,
       )) satisfies WriteSync as WriteSync,
     /** Takes turns with other instances to follow access, and hears what they write; returns what ends it. */
-    takeTurns(following: { led(): Promise<void>; wake(): void }): () => Promise<void> {
+    takeTurns(following: { onLeaderChange(): Promise<void>; wake(): void }): () => Promise<void> {
       lease.keep(() => {
         log.info({ leads: lease.isHeld() }, 'which instance follows access has changed')
-        following.led().catch((error: unknown) => log.error({ err: error }, 'could not take over following'))
+        following
+          .onLeaderChange()
+          .catch((error: unknown) => log.error({ err: error }, 'could not take over following'))
       })
       const end = store.hear({
-        heard: following.wake,
+        onCommit: following.wake,
         lost: (err) => log.warn({ err }, 'the database is away: deliveries and questions get 503'),
         found: (ms) => log.info({ outForSeconds: Math.round(ms / 1_000) }, 'the database is back'),
       })
@@ -94,7 +96,7 @@ export async function openSharedStore(
 /** Whether a write records a call to a platform, before it is made or after. */
 function isOfCall<Name extends SyncWriteName>(name: Name, change: SyncChange<Name>): boolean {
   if (name !== 'stepMemberships') return false
-  return (change as SyncChange<'stepMemberships'>).some(({ happening: { kind } }) => OF_CALLS.includes(kind))
+  return (change as SyncChange<'stepMemberships'>).some(({ event: { kind } }) => OF_CALLS.includes(kind))
 }
 
-const OF_CALLS: readonly Happening['kind'][] = ['begin', 'found', 'gave', 'took', 'gone', 'failed']
+const OF_CALLS: readonly MembershipEvent['kind'][] = ['begin', 'found', 'gave', 'took', 'gone', 'failed']

@@ -8,7 +8,7 @@ import { readGaps } from '../operations/delivery-gaps.js'
 import type { RecomputeJobs } from '../recompute/jobs.js'
 import type { Db } from '../store/schema.js'
 import { syncSummary } from './notes.js'
-import type { Following } from './sync.js'
+import type { SyncService } from './sync.js'
 
 /** What a daemon says of itself must not depend on a store that can't be read. */
 export function nullIfAway<Answer>(answer: Promise<Answer>): Promise<Answer | null> {
@@ -30,7 +30,7 @@ export interface StatusDeps {
   readonly socketFile: string | null
   readonly store: { readonly file: string; readonly reader: Db; readonly bytes: () => Promise<number> }
   readonly queue: Pick<ReturnType<typeof createIngestQueue>, 'waiting'>
-  readonly sync: Pick<Following['questions'], 'status'>
+  readonly sync: Pick<SyncService['questions'], 'status'>
   readonly recomputing: Pick<RecomputeJobs, 'current'>
 }
 

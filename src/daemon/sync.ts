@@ -16,27 +16,27 @@ import type { Tracing } from '../tracing.js'
 import { createPlatforms } from './platforms.js'
 import type { TelegramDeps } from './telegram.js'
 
-export interface FollowingDeps extends Tools, Pick<TelegramDeps, 'readAccess' | 'performAct'> {
+export interface SyncServiceDeps extends Tools, Pick<TelegramDeps, 'readAccess' | 'performAct'> {
   readonly config: Config
   readonly catalog: () => Catalog
   readonly registry: Registry
   /** Whether this is the instance that calls the platforms and sends; if omitted, it is the only one. */
-  readonly leads?: () => boolean
+  readonly isLeader?: () => boolean
   readonly tracing?: Tracing | undefined
 }
 
-export type Following = Awaited<ReturnType<typeof createFollowing>>
+export type SyncService = Awaited<ReturnType<typeof createSyncService>>
 
 /** Everything outside that follows access: roles, groups, and the outbound webhooks. */
-export async function createFollowing(deps: FollowingDeps) {
-  const { db, writeSync, registry, leads = () => true, tracing, clock, random, log } = deps
+export async function createSyncService(deps: SyncServiceDeps) {
+  const { db, writeSync, registry, isLeader = () => true, tracing, clock, random, log } = deps
   const tools: Tools = { db, writeSync, clock, random, log, ...(tracing && { post: tracing.post }) }
   let current = deps.config
   const status = async (environments?: readonly Environment[]): Promise<SyncState> => ({
     ...(await sync.status(environments)),
     webhooks: await outbound.status(environments),
     unreachable: await currentOutages(),
-    leads: leads(),
+    leads: isLeader(),
   })
   const outages = createOutages(clock, log)
   /** Nothing while sync is paused, since nothing is called then. */
@@ -56,18 +56,18 @@ export async function createFollowing(deps: FollowingDeps) {
     removals: () => current.sync.removals,
     onAttempt: ({ adapter }, result) => metrics.driven(adapter, result),
     outages,
-    leads,
+    isLeader,
   })
   const outbound = await createOutbound({
     ...tools,
     addresses: () => current.sync.webhooks,
     featuresOf: (productId) => deps.catalog().featuresOf(productId),
-    isPaused: async () => !leads() || isSyncPaused(db),
+    isPaused: async () => !isLeader() || isSyncPaused(db),
     reachOf: (id) => outages.of(`webhook:${id}`),
   })
   const sweeps = startSweeps({
     sweep: async () => {
-      if (leads()) await sync.sweep()
+      if (isLeader()) await sync.sweep()
     },
     sweptAt: async () => (await loadSyncSettings(db)).sweptAt,
     everyMs: () => current.sync.sweepEveryMs,
@@ -85,7 +85,7 @@ export async function createFollowing(deps: FollowingDeps) {
     )
   }
   await warnIfPaused()
-  if (leads()) platforms.start()
+  if (isLeader()) platforms.start()
   let reloading = Promise.resolve()
   let isStopped = false
 
@@ -93,7 +93,7 @@ export async function createFollowing(deps: FollowingDeps) {
     const use = await platforms.prepare(config.sync)
     if (current !== config) return
     sync.reload(config.products, use())
-    if (leads()) platforms.start()
+    if (isLeader()) platforms.start()
     await outbound.reload()
   }
 
@@ -112,7 +112,7 @@ export async function createFollowing(deps: FollowingDeps) {
       async run(options) {
         const { environments = ENVIRONMENTS, retry } = options
         const messages = retry === undefined ? 0 : await outbound.retry({ ...retry, environments })
-        return { ...(await sync.run(options)), messages, leads: leads() }
+        return { ...(await sync.run(options)), messages, leads: isLeader() }
       },
     } satisfies SyncQuestions as SyncQuestions,
     /** The current outages. */
@@ -121,7 +121,7 @@ export async function createFollowing(deps: FollowingDeps) {
     messenger: platforms.messenger,
     /** Access or accounts may have changed. Cheap, and never throws. */
     wake(): void {
-      if (!leads()) return
+      if (!isLeader()) return
       sync.wake()
       outbound.wake()
     },
@@ -136,9 +136,9 @@ export async function createFollowing(deps: FollowingDeps) {
       return reloading
     },
     /** Begins to call and to send, or ends it: whether this instance leads has changed. */
-    async led(): Promise<void> {
+    async onLeaderChange(): Promise<void> {
       if (isStopped) return
-      if (!leads()) await platforms.stop()
+      if (!isLeader()) await platforms.stop()
       await follow(current)
     },
     endTests: outbound.endTests,

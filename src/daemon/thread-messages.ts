@@ -1,7 +1,7 @@
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import type { Incoming, ManualAct } from '../ingest/delivery.js'
 import type { RecomputePlan } from '../recompute/run.js'
-import type { StoredDelivery } from '../store/event-questions.js'
+import type { DeliveryInput } from '../store/event-questions.js'
 import type { SyncWriteName } from '../store/sync-writes.js'
 
 /** Requests to the writer thread. `now` (epoch milliseconds) is its only clock. */
@@ -33,7 +33,7 @@ export interface PackedBatch {
   readonly bytes: Uint8Array<ArrayBuffer>
 }
 
-interface PackedDelivery extends Omit<StoredDelivery, 'body'> {
+interface PackedDelivery extends Omit<DeliveryInput, 'body'> {
   readonly bodyBytes: number
 }
 

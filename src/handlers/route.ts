@@ -31,7 +31,7 @@ export type ParamNames<Path extends string> = Path extends `${string}:${infer Na
     : never
 
 /** A parsed and authorised request. */
-export type Asked<Path extends string, Rule extends EnvironmentRule, Query, Body> = {
+export type ParsedRequest<Path extends string, Rule extends EnvironmentRule, Query, Body> = {
   readonly params: Readonly<Record<ParamNames<Path>, string>>
   readonly query: Query
   readonly body: Body
@@ -81,7 +81,7 @@ export interface MountDeps {
 type AnyAnswer = z.ZodType | `${string}/${string}`
 
 /** The declaration of a route. */
-interface Facts<Rule extends EnvironmentRule, Query, Body, Answer> {
+interface RouteSpec<Rule extends EnvironmentRule, Query, Body, Answer> {
   /** Its name in generated clients. */
   readonly operationId: string
   /** One sentence. */
@@ -119,7 +119,7 @@ interface Facts<Rule extends EnvironmentRule, Query, Body, Answer> {
 
 /** One route of the table, with the types that differ between routes erased. */
 export interface Route<Deps>
-  extends Omit<Facts<EnvironmentRule, z.ZodObject, z.ZodType, AnyAnswer>, 'tagged' | 'acceptedAt'> {
+  extends Omit<RouteSpec<EnvironmentRule, z.ZodObject, z.ZodType, AnyAnswer>, 'tagged' | 'acceptedAt'> {
   readonly method: Method
   readonly path: string
   readonly query: z.ZodObject | 'any'
@@ -141,11 +141,11 @@ export function route<
   Body = undefined,
 >(
   name: `${Method} ${Path}`,
-  declared: Facts<Rule, Query, Body, Answer> &
+  declared: RouteSpec<Rule, Query, Body, Answer> &
     (
       | {
           readonly handle: (
-            asked: Asked<Path, Rule, z.output<Query>, BodyOf<Body>>,
+            asked: ParsedRequest<Path, Rule, z.output<Query>, BodyOf<Body>>,
             deps: Deps,
           ) => AnswerOf<Answer> | Promise<AnswerOf<Answer>>
         }

@@ -1,7 +1,7 @@
 import type { Disposition, Receipt } from '../ingest/delivery.js'
 import type { Endpoint } from '../provider/endpoint.js'
 import type { Environment } from '../provider/event.js'
-import type { StoredDelivery } from '../store/event-questions.js'
+import type { DeliveryInput } from '../store/event-questions.js'
 import { type RefusedLine, readImportLine, refuseLine } from './line.js'
 
 /** Which lines are imported. */
@@ -19,7 +19,7 @@ export interface ImportDeps {
   /** Called for each line, since a reload may change the endpoints. */
   readonly endpointNamed: (name: string) => Endpoint | undefined
   /** Null: a dry run, which checks every line and stores none. */
-  readonly ingest: ((delivery: StoredDelivery) => Promise<Receipt>) | null
+  readonly ingest: ((delivery: DeliveryInput) => Promise<Receipt>) | null
   /** Epoch milliseconds. */
   readonly clock: () => number
 }

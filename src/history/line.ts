@@ -13,7 +13,7 @@ import {
   TIMESTAMP_HEADER,
   verifySignatureAsOf,
 } from '../provider/signature.js'
-import type { StoredDelivery } from '../store/event-questions.js'
+import type { DeliveryInput } from '../store/event-questions.js'
 
 const base64 = z.string().transform((text, context) => {
   const bytes = Buffer.from(text, 'base64')
@@ -64,18 +64,11 @@ const readingLine = z.object({
 type Line = typeof deliveryLine | typeof manualLine | typeof readingLine
 
 /** One line of an export. */
-export function exportLine(delivery: StoredDelivery): string {
+export function exportLine(delivery: DeliveryInput): string {
   return `${JSON.stringify(toLine(delivery))}\n`
 }
 
-function toLine({
-  environment,
-  endpoint,
-  headers,
-  body,
-  receivedAt,
-  reading,
-}: StoredDelivery): z.input<Line> {
+function toLine({ environment, endpoint, headers, body, receivedAt, reading }: DeliveryInput): z.input<Line> {
   const received = { bodyBase64: body.toString('base64'), receivedAt: new Date(receivedAt).toISOString() }
   if (headers === null) return { kind: 'manual', environment, ...received }
   const { event, timestamp, signature } = headers
@@ -115,7 +108,7 @@ export interface RefusedLine {
   readonly detail: string
 }
 
-export type ReadLine = { readonly outcome: 'read'; readonly delivery: StoredDelivery } | RefusedLine
+export type ReadLine = { readonly outcome: 'read'; readonly delivery: DeliveryInput } | RefusedLine
 
 /**
  * Parses a line of `exportLine`, and checks its signature if it has one. Signatures do not cover the time of receipt:

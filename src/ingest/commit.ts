@@ -2,7 +2,7 @@ import type { Policy } from '../entitlements/policy.js'
 import { sourceKey } from '../entitlements/source-of.js'
 import type { Environment } from '../provider/event.js'
 import { redact } from '../provider/redact.js'
-import { inOneGo } from '../store/bulk.js'
+import { pipelined } from '../store/bulk.js'
 import { loadForms, saveCustomerFacts } from '../store/customers.js'
 import { recordArrivals } from '../store/deliveries.js'
 import { engineOf } from '../store/engine.js'
@@ -64,7 +64,7 @@ export function createBatchWriter({ db, policy, clock, recordErasures }: BatchWr
           ? [{ ...read.event, environment }]
           : [],
       )
-      const [inForce, known] = await inOneGo([policy(trx), erased ?? loadErasedIds(trx)])
+      const [inForce, known] = await pipelined([policy(trx), erased ?? loadErasedIds(trx)])
       erased = acts.length === 0 && !engineOf(trx).isShared ? known : null
       const prepared = redactErased(dated, known, acts, clock())
       for (const environment of environments) {
@@ -94,7 +94,7 @@ export function createBatchWriter({ db, policy, clock, recordErasures }: BatchWr
     inForce: Policy,
     known: ErasedIds,
   ): Promise<{ deliveries: WrittenDelivery[]; customerIds: readonly string[] }> {
-    const [{ fresh, repeated }, first] = await inOneGo([separate(trx, environment, prepared), nextSeq(trx)])
+    const [{ fresh, repeated }, first] = await pipelined([separate(trx, environment, prepared), nextSeq(trx)])
     const numbered = fresh.flatMap(({ normalized }, i) =>
       normalized.ok ? [{ seq: first + i, event: normalized.event }] : [],
     )
@@ -107,7 +107,7 @@ export function createBatchWriter({ db, policy, clock, recordErasures }: BatchWr
     const rows = kept.map((one) => toNewEvent(one, folded))
     // Stored events whose source now belongs to another customer.
     const seqs = folded.changes.flatMap((change) => change.strangers)
-    const [strangers] = await inOneGo([
+    const [strangers] = await pipelined([
       loadForms(trx, seqs),
       insertEvents(trx, rows, first),
       recordArrivals(trx, fresh),
@@ -116,7 +116,7 @@ export function createBatchWriter({ db, policy, clock, recordErasures }: BatchWr
     const again = repeated.filter(({ headers }) => headers !== null)
     const conflicts = new Set(await recordDuplicates(trx, again))
     const { accessOf, answersOf, causeOf } = whoIsTouched(folded.changes, events, now)
-    await inOneGo([
+    await pipelined([
       saveCustomerFacts(trx, environment, [
         ...events.map((event) => ({ event, isOfOwnSource: ownerOf(event.id) === event.customerId })),
         ...strangers.map((event) => ({ event, isOfOwnSource: false })),

@@ -1,12 +1,12 @@
 import type { Environment, ManualEvent } from '../provider/event.js'
-import type { StoredDelivery } from '../store/event-questions.js'
+import type { DeliveryInput } from '../store/event-questions.js'
 import type { SignedHeaders } from '../store/events.js'
 
 /** The result of a delivery; `duplicate`: it was stored already, and nothing changed. */
 export type Disposition = 'applied' | 'ignored' | 'held' | 'quarantined' | 'duplicate'
 
 /** One authentic request: its signature has been checked, its body has not been read. */
-export interface Delivery extends StoredDelivery {
+export interface Delivery extends DeliveryInput {
   readonly headers: SignedHeaders
 }
 
@@ -17,7 +17,7 @@ export interface ManualAct {
 }
 
 /** A delivery, an event or a change by hand from an export, or a new change by hand. */
-export type Incoming = StoredDelivery | ManualAct
+export type Incoming = DeliveryInput | ManualAct
 
 /** The answer to one delivery: committed, and visible to every query that starts after it. */
 export interface Receipt {

@@ -5,7 +5,7 @@ import type { HoldReason, SourceKey, SourceState } from '../entitlements/model.j
 import type { Policy } from '../entitlements/policy.js'
 import { sourceKey, sourceOf } from '../entitlements/source-of.js'
 import type { Environment } from '../provider/event.js'
-import { inOneGo } from '../store/bulk.js'
+import { pipelined } from '../store/bulk.js'
 import { placeEvents, setDispositions } from '../store/events.js'
 import type { Tx } from '../store/schema.js'
 import {
@@ -60,7 +60,7 @@ export async function foldBatch(
 ) {
   const { news, subscriptionOf, moves } = await readLinks(trx, environment, fresh)
   const sources = new Map(fresh.map(({ event }) => [event.id, sourceOf(event, subscriptionOf)]))
-  const [saved] = await inOneGo([
+  const [saved] = await pipelined([
     loadSources(trx, environment, keysIn(sources, moves)),
     saveLinks(trx, environment, news),
   ])
@@ -93,7 +93,7 @@ export async function foldBatch(
   })
   const isHeld = holdsOf(changes.map(({ after }) => after))
   const wasHeld = holdsOf(changes.map(({ before }) => before))
-  await inOneGo([
+  await pipelined([
     saveSources(trx, environment, kept),
     deleteSources(trx, environment, gone),
     placeEvents(trx, moved),

@@ -1,6 +1,6 @@
 import { type ManualEvent, type Normalized, parseManualEvent } from '../provider/event.js'
 import { normalise } from '../provider/normalise.js'
-import type { StoredDelivery } from '../store/event-questions.js'
+import type { DeliveryInput } from '../store/event-questions.js'
 import { type DeliveredEvent, loadManualEvents } from '../store/events.js'
 import type { Tx } from '../store/schema.js'
 import { loadSourcesOfCustomers } from '../store/sources.js'
@@ -15,7 +15,7 @@ export interface PreparedDelivery extends DeliveredEvent {
 /** The endpoint stored for changes by hand, which come through none. */
 export const MANUAL_ENDPOINT = 'manual'
 
-export function prepare(delivery: StoredDelivery): PreparedDelivery {
+export function prepare(delivery: DeliveryInput): PreparedDelivery {
   const { body, reading } = delivery
   if (reading !== undefined) {
     // Its bytes can't be read again: the given reading is stored.

@@ -10,7 +10,7 @@ import {
 import type { SourceState } from '../entitlements/model.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import type { ManualEventType } from '../provider/event-types.js'
-import { inOneGo } from '../store/bulk.js'
+import { pipelined } from '../store/bulk.js'
 import { appendChanges, type NewChange } from '../store/changes.js'
 import {
   deleteEntitlements,
@@ -35,7 +35,7 @@ export async function saveAccess(
   now: number,
   causeOf: CauseOf,
 ): Promise<void> {
-  const [sources, acts, stored] = await inOneGo([
+  const [sources, acts, stored] = await pipelined([
     loadSourcesOfCustomers(trx, environment, customerIds),
     loadManualEvents(trx, environment, customerIds),
     loadEntitlements(trx, environment, customerIds),
@@ -85,7 +85,7 @@ export async function writeAccess(
     differences.flatMap(({ after }) => after ?? []),
     differences.filter((one) => one.after === null),
   ]
-  await inOneGo([
+  await pipelined([
     saveEntitlements(trx, environment, records),
     deleteEntitlements(trx, environment, gone),
     appendChanges(trx, changes),

@@ -3,7 +3,7 @@ import { dirname } from 'node:path'
 import { MANUAL_ENDPOINT } from '../ingest/prepare.js'
 import type { Environment } from '../provider/event.js'
 import { type ErasureAct, loadErasedIds, loadErasureActs } from '../store/erasures.js'
-import type { StoredDelivery } from '../store/event-questions.js'
+import type { DeliveryInput } from '../store/event-questions.js'
 import type { Db } from '../store/schema.js'
 import { openDatabase } from '../store/sqlite/dialect.js'
 import { ensurePrivateFile, sync } from '../store/sqlite/file.js'
@@ -91,7 +91,7 @@ function endsWithinLine(file: string): boolean {
 export async function applyErasureList(
   db: Db,
   file: string,
-  write: (acts: readonly StoredDelivery[]) => Promise<unknown>,
+  write: (acts: readonly DeliveryInput[]) => Promise<unknown>,
 ): Promise<number> {
   const erased = await loadErasedIds(db)
   const missing = (readErasureList(file)?.erasures ?? []).filter(

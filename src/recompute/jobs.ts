@@ -10,7 +10,7 @@ import type { EventFilter } from '../store/event-walk.js'
 import { loadJob, loadJobRecord, loadJobRecords } from '../store/recompute.js'
 import { type Db, ENVIRONMENTS } from '../store/schema.js'
 import type { WriteSync } from '../store/sync-writes.js'
-import type { FollowingCalls } from '../sync/calls-ahead.js'
+import type { CallPreview } from '../sync/preview-calls.js'
 import type { Endpoints } from './read-again.js'
 import type { RecomputePlan, RecomputeReport, WorkOptions } from './run.js'
 
@@ -53,7 +53,7 @@ export interface JobReport extends Omit<RecomputeReport, 'customers'> {
   /**
    * Changes that a dry run would cause in roles and groups; null for a real replay, whose changes follow by themselves.
    */
-  readonly calls: FollowingCalls | null
+  readonly calls: CallPreview | null
 }
 
 /** A replay: its plan has a filter. */
@@ -72,7 +72,7 @@ export interface RecomputeJobsDeps {
   readonly isRecomputing: () => Promise<boolean>
   /** Called at every start, since a reload may change them. */
   readonly endpoints: () => Endpoints
-  readonly callsThatFollow: (customers: RecomputeReport['customers']) => Promise<FollowingCalls>
+  readonly previewCalls: (customers: RecomputeReport['customers']) => Promise<CallPreview>
   readonly clock: () => number
   readonly log: Logger
 }
@@ -90,7 +90,7 @@ interface Running {
 }
 
 export function createRecomputeJobs(deps: RecomputeJobsDeps) {
-  const { recompute, db, writeSync, isRecomputing, endpoints, callsThatFollow, clock, log } = deps
+  const { recompute, db, writeSync, isRecomputing, endpoints, previewCalls, clock, log } = deps
   /** The one of this process. */
   let running: Running | null = null
 
@@ -172,7 +172,7 @@ export function createRecomputeJobs(deps: RecomputeJobsDeps) {
       const replayed = { ...report.counts, ...changes, dryRun: plan.mode === 'compare' }
       if (kind === 'rebuild') log.info(changes, 'rebuilt from the stored events')
       if (kind === 'replay') log.info(replayed, 'replayed stored events')
-      const calls = kind === 'replay' && plan.mode === 'compare' ? await callsThatFollow(customers) : null
+      const calls = kind === 'replay' && plan.mode === 'compare' ? await previewCalls(customers) : null
       const { progress } = own.job
       const done = (calls: JobReport['calls']) => ({
         progress: { ...progress, reached: progress.total, remainingSeconds: 0 },

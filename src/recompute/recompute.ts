@@ -5,7 +5,7 @@ import { LatchkeyError } from '../errors.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { accountsIn, addFacts, type CustomerFacts, referencesIn } from '../provider/facts.js'
 import { replacePerson } from '../store/customers.js'
-import { glanceAtEvents, matchesFilter } from '../store/event-walk.js'
+import { matchesFilter, scanEventHeaders } from '../store/event-walk.js'
 import {
   type Concern,
   clearJob,
@@ -120,9 +120,9 @@ async function walk(run: Run, eventsPerTurn: number, inTurn: InTurn): Promise<vo
 async function nextEvents(trx: Tx, run: Run, limit: number) {
   const { scope, newest, reached: from } = run.job
   if (!isWhole(scope)) {
-    const glances = await glanceAtEvents(trx, scope, 'oldest first', from)
-    const searched = Math.min(glances.at(-1)?.seq ?? newest, newest)
-    const found = glances.filter(
+    const headers = await scanEventHeaders(trx, scope, 'oldest first', from)
+    const searched = Math.min(headers.at(-1)?.seq ?? newest, newest)
+    const found = headers.filter(
       (one) => one.seq <= newest && !isDone(run, one.seq) && matchesFilter(one, scope),
     )
     const seqs = found.slice(0, limit).map(({ seq }) => seq)

@@ -72,7 +72,7 @@ function newRun(mode: RecomputePlan['mode'], clock: () => number, job: StoredJob
       /** By customer's `nodeName`: what would change for them. */
       access: new Map<string, readonly AccessDifference[]>(),
       /** For a dry run of a replay. */
-      customers: new Map<string, CustomerAhead>(),
+      customers: new Map<string, ProjectedCustomer>(),
     },
   }
 }
@@ -184,7 +184,7 @@ export interface RecomputeReport {
   readonly counts: ReplayCounts
   readonly access: Readonly<Record<Environment | 'all', DifferenceSummary>>
   /** For a dry run of a replay: all customers whose access or accounts would change. */
-  readonly customers: readonly CustomerAhead[]
+  readonly customers: readonly ProjectedCustomer[]
   /** For a verification. */
   readonly differences: {
     readonly count: number
@@ -213,7 +213,7 @@ export interface DifferenceSummary {
 export type AccessDifference = Omit<NewChange, 'at' | 'cause'>
 
 /** A customer after the changes; null: as stored. */
-export interface CustomerAhead extends PersonKey {
+export interface ProjectedCustomer extends PersonKey {
   readonly activeProducts: readonly string[] | null
   readonly accounts: Accounts | null
 }

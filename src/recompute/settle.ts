@@ -12,13 +12,13 @@ import { deleteLinks, deleteSources, saveLinks, saveSources, sourceColumns } fro
 import { type Group, isSameLink, readGroup, type Seeds } from './group.js'
 import {
   type AccessDifference,
-  type CustomerAhead,
   isDone,
   isDryReplay,
   nodeName,
   noteConcerned,
   noteDone,
   noteLeading,
+  type ProjectedCustomer,
   type Run,
   type StateDifference,
 } from './run.js'
@@ -191,7 +191,7 @@ export function noteAhead(
   run: Run,
   environment: Environment,
   customerId: string,
-  next: Partial<Pick<CustomerAhead, 'activeProducts' | 'accounts'>>,
+  next: Partial<Pick<ProjectedCustomer, 'activeProducts' | 'accounts'>>,
 ): void {
   if (!isDryReplay(run)) return
   const { customers } = run.found

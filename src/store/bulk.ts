@@ -62,7 +62,7 @@ export function statementAbout<Answer = never>(
  * Waits for statements of one transaction that do not need each other's answers: PostgreSQL gets them in one go. All of
  * them end first: after an error, the others must not run once the transaction is rolled back.
  */
-export async function inOneGo<const Statements extends readonly unknown[]>(statements: Statements) {
+export async function pipelined<const Statements extends readonly unknown[]>(statements: Statements) {
   await Promise.allSettled(statements)
   return Promise.all(statements)
 }

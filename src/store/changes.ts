@@ -85,7 +85,7 @@ export async function startChangeLogEpoch(trx: Tx): Promise<void> {
 }
 
 /** Gives the store an epoch if it has none: a newly created database also counts from the beginning. */
-export function settleChangeLogEpoch(db: Db): Promise<void> {
+export function ensureChangeLogEpoch(db: Db): Promise<void> {
   return db.transaction().execute(async (trx) => {
     if ((await getSetting(trx, EPOCH_SETTING)) === null) await startChangeLogEpoch(trx)
   })

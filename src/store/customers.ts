@@ -12,7 +12,7 @@ import {
   referencesIn,
 } from '../provider/facts.js'
 import { compareText } from '../provider/order.js'
-import { bulkInsert, bulkLookup, bulkUpsert, inOneGo, lookupAs, lookupIn } from './bulk.js'
+import { bulkInsert, bulkLookup, bulkUpsert, lookupAs, lookupIn, pipelined } from './bulk.js'
 import {
   type CustomerReferencesTable,
   type CustomersTable,
@@ -149,7 +149,7 @@ export async function saveCustomers(
   await markForSync(trx, marks)
   await deleteLookups(trx, lost.map(keyOf))
   await markHolders(trx, lostAccounts)
-  await inOneGo([upsertCustomers(trx, rows), insertLookups(trx, gained)])
+  await pipelined([upsertCustomers(trx, rows), insertLookups(trx, gained)])
 }
 
 /** The case of an email does not matter. */

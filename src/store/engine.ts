@@ -81,7 +81,7 @@ export function unavailable(what: 'read' | 'written', cause: unknown): LatchkeyE
  * reported.
  * @param harmed asked before each call
  */
-export function guarded<Writer extends { close(): Promise<void> }>(
+export function guardedWriter<Writer extends { close(): Promise<void> }>(
   writer: Writer,
   onBroken: (error: unknown) => void,
   harmed: () => LatchkeyError | null = () => null,

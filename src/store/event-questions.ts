@@ -181,7 +181,7 @@ function removalIn({ body_removed: why, body_removed_at: at }: RemovalColumns): 
 }
 
 /** One delivery or change by hand, with everything needed to store the same event elsewhere. */
-export interface StoredDelivery
+export interface DeliveryInput
   extends Pick<DeliveredEvent, 'environment' | 'endpoint' | 'receivedAt' | 'headers'> {
   /** The exact bytes; with a `reading`, the rest of them, or empty. */
   readonly body: Buffer
@@ -225,7 +225,7 @@ function headersIn(row: Pick<BodyColumns, 'headers'>): SignedHeaders | null | un
   }
 }
 
-function toDelivery(row: BodyColumns, normalized: string | null): StoredDelivery | MissingDelivery {
+function toDelivery(row: BodyColumns, normalized: string | null): DeliveryInput | MissingDelivery {
   const headers = headersIn(row)
   if (isAltered(row) || headers === undefined) return 'altered'
   const { environment, endpoint, received_at: receivedAt, body } = row

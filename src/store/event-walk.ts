@@ -31,7 +31,7 @@ export type WalkOrder = 'newest first' | 'oldest first'
 export async function* walkEvents(db: Db, filter: EventFilter, order: WalkOrder, beyond: number | null) {
   let from = beyond
   for (;;) {
-    const rows = await glanceAtEvents(db, filter, order, from)
+    const rows = await scanEventHeaders(db, filter, order, from)
     const last = rows.at(-1)?.seq
     if (last === undefined) return
     const isLast = rows.length < ROWS_PER_STEP
@@ -51,7 +51,7 @@ export type EventGlance = Pick<
 >
 
 /** The next rows after a `seq`: among waiting events if the filter is for those, else among all. */
-export async function glanceAtEvents(
+export async function scanEventHeaders(
   db: Db,
   { environment, disposition }: Pick<EventFilter, 'environment' | 'disposition'>,
   order: WalkOrder,

@@ -136,7 +136,7 @@ export interface Failed {
     | { readonly kind: 'park'; readonly mayHeal: boolean }
 }
 
-export type Happening =
+export type MembershipEvent =
   /** The desired state from access and links. */
   | ({ readonly kind: 'desired' } & Pick<Membership, 'desired' | 'customerId' | 'reason'>)
   /** A call is about to be made. Stored first: without an answer, the call may or may not have been made. */
@@ -161,13 +161,13 @@ export type Happening =
  * The desired state may change during a call, so each step starts from the membership as stored in the transaction
  * that writes the step.
  */
-export function next(membership: Membership, happening: Happening, now: number): Membership | null {
+export function transition(membership: Membership, event: MembershipEvent, now: number): Membership | null {
   const { desired, state } = membership
-  switch (happening.kind) {
+  switch (event.kind) {
     case 'desired':
-      return withDesire(membership, happening, now)
+      return withDesire(membership, event, now)
     case 'begin': {
-      const isNeeded = happening.action === 'give' ? desired : !desired && isOpen(membership)
+      const isNeeded = event.action === 'give' ? desired : !desired && isOpen(membership)
       if (!isNeeded) return null
       const begun = { ...membership, given: true, applied: 'unknown', appliedAt: null } as const
       return state === 'recheck' ? { ...begun, state: begun.error === null ? 'due' : 'retrying' } : begun
@@ -186,7 +186,7 @@ export function next(membership: Membership, happening: Happening, now: number):
       return desired || later.state === 'settled' ? later : { ...later, state: 'gone', nextAttemptAt: null }
     }
     case 'failed':
-      return failed(membership, happening, now)
+      return failed(membership, event, now)
     case 'letIn':
       return desired
         ? restarted({ ...membership, given: true, applied: 'unknown', appliedAt: now }, now)
@@ -198,14 +198,14 @@ export function next(membership: Membership, happening: Happening, now: number):
     }
     case 'recheck': {
       if (state === 'gone') return { ...membership, state: 'due', nextAttemptAt: now }
-      const isUnseen = (membership.appliedAt ?? 0) < happening.before
+      const isUnseen = (membership.appliedAt ?? 0) < event.before
       if (!desired || membership.applied !== 'member' || !isUnseen) return null
       return { ...membership, state: 'recheck', nextAttemptAt: now }
     }
     case 'confirm':
       return !desired && isOpen(membership) ? { ...membership, confirmed: true } : null
     default:
-      return happening satisfies never
+      return event satisfies never
   }
 }
 

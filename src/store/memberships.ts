@@ -2,17 +2,17 @@ import { type Selectable, sql } from 'kysely'
 import type { Environment } from '../provider/event.js'
 import { bulkLookup, bulkStatement, bulkUpsert } from './bulk.js'
 import {
-  type Happening,
   type Membership,
+  type MembershipEvent,
   type MembershipKey,
   type MembershipReason,
   membershipKey,
   type NewDesire,
   neverDesired,
-  next,
   SHOWN_AS,
   type ShownState,
   type StoredState,
+  transition,
 } from './membership.js'
 import type { Db, MembershipsTable, Tx } from './schema.js'
 import { saveSyncSettings, unmarkForSync } from './sync-state.js'
@@ -208,7 +208,7 @@ export interface Desired {
 
 /** Saves the desired state, and marks the changes and marks that caused it as done. */
 export async function saveDesires(trx: Tx, { desires, cursor, marksUpTo }: Desired, now: number) {
-  const steps = desires.map((key) => ({ key, happening: { kind: 'desired', ...key } as const }))
+  const steps = desires.map((key) => ({ key, event: { kind: 'desired', ...key } as const }))
   await stepMemberships(trx, steps, now)
   await unmarkForSync(trx, marksUpTo)
   await saveSyncSettings(trx, { cursor })
@@ -216,7 +216,7 @@ export async function saveDesires(trx: Tx, { desires, cursor, marksUpTo }: Desir
 
 export interface MembershipStep {
   readonly key: MembershipKey
-  readonly happening: Happening
+  readonly event: MembershipEvent
 }
 
 /**
@@ -226,10 +226,10 @@ export interface MembershipStep {
 export async function stepMemberships(trx: Tx, steps: readonly MembershipStep[], now: number) {
   const keys = steps.map(({ key }) => key)
   const stored = await loadMemberships(trx, keys)
-  const after = steps.map(({ key, happening }) => {
-    const first = happening.kind === 'desired' ? neverDesired(key, happening, now) : null
+  const after = steps.map(({ key, event }) => {
+    const first = event.kind === 'desired' ? neverDesired(key, event, now) : null
     const membership = stored.get(membershipKey(key)) ?? first
-    return membership && next(membership, happening, now)
+    return membership && transition(membership, event, now)
   })
   await save(trx, after)
   return after.map((one) => one !== null)
@@ -256,7 +256,7 @@ export async function retryMemberships(
     ...(healing && { states: ['waiting', 'stuck'] }),
   }
   const found = await findMemberships(trx, failed, MAX_PER_TRANSACTION)
-  const after = found.map((one) => next(one, { kind: 'retry' }, now))
+  const after = found.map((one) => transition(one, { kind: 'retry' }, now))
   await save(trx, after)
   return found.length === MAX_PER_TRANSACTION
 }

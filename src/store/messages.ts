@@ -194,7 +194,7 @@ export interface MessageOutcome extends MessageKey, PersonKey {
  * Saves results of attempts. Unless a message is to be retried, the customer's next message becomes due. The result of a
  * message that lost its time meanwhile does not count: it is sent again after an earlier one.
  */
-export async function settleMessages(trx: Tx, outcomes: readonly MessageOutcome[]): Promise<void> {
+export async function recordOutcomes(trx: Tx, outcomes: readonly MessageOutcome[]): Promise<void> {
   const settings = new Map<string, string>()
   for (const { cursor, webhook, log, result } of outcomes) {
     const { at } = log[log.length - 1] as Attempt

@@ -40,7 +40,7 @@ const SETTING = 'policy'
  * Puts the configured policy in force, but only while nothing is stored that it could change: no source may mix two
  * policies.
  */
-export function settlePolicy(db: Db, configured: Policy): Promise<void> {
+export function ensurePolicy(db: Db, configured: Policy): Promise<void> {
   return db.transaction().execute(async (trx) => {
     const anyEvent = await trx.selectFrom('events').select('seq').limit(1).executeTakeFirst()
     if (anyEvent === undefined || (await loadPolicy(trx)) === null) await savePolicy(trx, configured)

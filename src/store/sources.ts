@@ -12,9 +12,9 @@ import {
   bulkLookup,
   bulkUpsert,
   inEnvironment,
-  inOneGo,
   lookupAs,
   lookupIn,
+  pipelined,
   statementAbout,
 } from './bulk.js'
 import type { Row } from './engine.js'
@@ -89,7 +89,7 @@ export async function saveSources(trx: Tx, environment: Environment, sources: re
     else if (saved.customerId === customerId) same.push([state, history, newestAt, saved.seq])
     else handedOver.push([customerId, state, history, newestAt, saved.seq])
   }
-  await inOneGo([updateOfSameCustomer(trx, same), update(trx, handedOver), insert(trx, created)])
+  await pipelined([updateOfSameCustomer(trx, same), update(trx, handedOver), insert(trx, created)])
 }
 
 /** The stored state of a source, beside its key. */

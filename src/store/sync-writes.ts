@@ -1,6 +1,6 @@
 import { keepJoinLink, keepMovedGroup, setUnbanOwed, takeJoinLink } from './join-links.js'
 import { forgetMemberships, retryMemberships, saveDesires, stepMemberships } from './memberships.js'
-import { expireMessages, queueMessages, replayMessages, retryMessages, settleMessages } from './messages.js'
+import { expireMessages, queueMessages, recordOutcomes, replayMessages, retryMessages } from './messages.js'
 import { forgetJobRecords, saveJobRecord, stopJob } from './recompute.js'
 import type { Tx } from './schema.js'
 import { markLinkedCustomers, saveSyncSettings, setSyncPaused } from './sync-state.js'
@@ -24,7 +24,7 @@ const SYNC_WRITES = {
   keepMovedGroup,
   setUnbanOwed,
   queueMessages,
-  settleMessages,
+  recordOutcomes,
   retryMessages,
   replayMessages,
   expireMessages,

@@ -75,12 +75,12 @@ export function createGate(random: () => number) {
 
   return {
     /** `probe`: a limit has just ended, and one call may test whether the platform works again. */
-    passage(scope: Scope, now: number): 'open' | 'probe' | 'closed' {
+    permit(scope: Scope, now: number): 'allowed' | 'probe' | 'blocked' {
       const known = [limitAt(scope.adapter, now), limitAt(scope.target, now)].filter(
         (one) => one !== undefined,
       )
-      if (isStopped(scope) || known.some(({ until }) => until > now)) return 'closed'
-      return known.length === 0 ? 'open' : 'probe'
+      if (isStopped(scope) || known.some(({ until }) => until > now)) return 'blocked'
+      return known.length === 0 ? 'allowed' : 'probe'
     },
     /** When the next call may be made; null: not until somebody fixes the problem. */
     opensAt(scope: Scope): number | null {

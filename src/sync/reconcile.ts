@@ -3,8 +3,8 @@ import pLimit from 'p-limit'
 import {
   type Failed,
   type Failure,
-  type Happening,
   type Membership,
+  type MembershipEvent,
   membershipKey,
 } from '../store/membership.js'
 import {
@@ -98,12 +98,12 @@ export function createReconciler(
     const platform = context.platforms.get(name)
     if (platform === undefined) return false
     const limit = pLimit(platform.concurrency)
-    const passages = targets().map((target) => ({ target, passage: gate.passage(target, clock()) }))
-    const open = passages.filter(({ passage }) => passage === 'open')
+    const permits = targets().map((target) => ({ target, permit: gate.permit(target, clock()) }))
+    const open = permits.filter(({ permit }) => permit === 'allowed')
     const picked: Picked[] = []
     for (const { target } of open) picked.push(...(await pick(target, Math.ceil(ROUND / open.length))))
     // A platform that limited us gets one call at a time.
-    for (const { target } of passages.filter(({ passage }) => passage === 'probe')) {
+    for (const { target } of permits.filter(({ permit }) => permit === 'probe')) {
       const probe = await pick(target, 1)
       picked.push(...probe)
       if (probe.length > 0) break
@@ -111,7 +111,7 @@ export function createReconciler(
     const attempts = picked.map(({ membership, target }) =>
       limit(async () => {
         // A failure since it was picked may forbid the call.
-        if (!mayCall() || gate.passage(target, clock()) === 'closed') return false
+        if (!mayCall() || gate.permit(target, clock()) === 'blocked') return false
         onAttempt(target, await attempt(platform, membership, target))
         return true
       }),
@@ -132,7 +132,7 @@ export function createReconciler(
     let known: Failed['undo'] = null
     let wasBegun = false
     const key = { environment, target: membership.target, accountId }
-    const step = (happening: Happening) => writeStep({ key, happening })
+    const step = (event: MembershipEvent) => writeStep({ key, event })
     const begin = async (action: 'give' | 'take') => {
       wasBegun = (await step({ kind: 'begin', action })) === true
       // A process that was stopped meanwhile finds that another one makes the calls.

@@ -29,7 +29,7 @@ export function createSweep(context: SyncContext): () => Promise<void> {
       await forget(target)
       const platform = context.platforms.get(target.adapter)
       // If nothing else is due, the sweep itself tests whether a limit is over.
-      if (platform === undefined || !mayCall() || gate.passage(target, clock()) === 'closed') continue
+      if (platform === undefined || !mayCall() || gate.permit(target, clock()) === 'blocked') continue
       // Memberships whose problem may go away by itself, such as when somebody joins.
       const { environment } = target
       await retryAll(writeSync, { environments: [environment], target: target.target, healing: true })
@@ -49,7 +49,7 @@ export function createSweep(context: SyncContext): () => Promise<void> {
   }
 
   async function compare(target: SyncTarget, platform: Platform): Promise<void> {
-    const happening = { kind: 'recheck', before: clock() } as const
+    const event = { kind: 'recheck', before: clock() } as const
     const listed = await listOf(platform, target)
     for await (const page of membershipPages(db, target, CHUNK)) {
       // A member who is not listed, or an account that is back.
@@ -60,7 +60,7 @@ export function createSweep(context: SyncContext): () => Promise<void> {
       const { environment, target: name } = target
       const steps = differ.map(({ accountId }) => ({
         key: { environment, target: name, accountId },
-        happening,
+        event,
       }))
       if (steps.length > 0) await writeSync('stepMemberships', steps)
       await turn()

@@ -44,7 +44,7 @@ export interface SyncDeps extends SyncTools {
   readonly products: readonly SyncedProduct[]
   readonly platforms: readonly Platform[]
   /** Whether this instance calls the platforms. */
-  readonly leads?: () => boolean
+  readonly isLeader?: () => boolean
   /** Called after every attempt. */
   readonly onAttempt?: (target: SyncTarget, result: AttemptResult) => void
 }
@@ -77,7 +77,13 @@ export type Sync = Awaited<ReturnType<typeof createSync>>
  * Keeps roles and groups in step with access: updates the desired memberships, and calls the platforms until they
  * agree. Starts at once. No method waits for a platform, unless it says so.
  */
-export async function createSync({ products, platforms, leads = () => true, onAttempt, ...tools }: SyncDeps) {
+export async function createSync({
+  products,
+  platforms,
+  isLeader = () => true,
+  onAttempt,
+  ...tools
+}: SyncDeps) {
   const { db, writeSync, removals, clock, random, outages, log } = tools
   const stored = [...(await loadTargetRefs(db))]
   let paused = await isSyncPaused(db)
@@ -91,7 +97,7 @@ export async function createSync({ products, platforms, leads = () => true, onAt
     products,
     platforms: byName(platforms),
     targets: targetsOf(products, stored),
-    mayCall: () => leads() && !paused && !isStopping,
+    mayCall: () => isLeader() && !paused && !isStopping,
   }
   await keepOpenWaits()
   /** Counts attempts by environment and result. */
@@ -127,7 +133,7 @@ export async function createSync({ products, platforms, leads = () => true, onAt
 
   const loop = createLoop({
     look: async () => {
-      if (!leads()) return
+      if (!isLeader()) return
       await lookForPause()
       outages.look()
       checks.look()
@@ -217,7 +223,7 @@ export async function createSync({ products, platforms, leads = () => true, onAt
       .filter(({ needsConfirmation }) => needsConfirmation)
       .map(({ environment, target, accountId }) => ({
         key: { environment, target, accountId },
-        happening: { kind: 'confirm' as const },
+        event: { kind: 'confirm' as const },
       }))
     for (let i = 0; i < steps.length; i += MAX_PER_TRANSACTION) {
       await writeSync('stepMemberships', steps.slice(i, i + MAX_PER_TRANSACTION))
@@ -272,8 +278,7 @@ export async function createSync({ products, platforms, leads = () => true, onAt
      */
     async accountAsked(target: Target, accountId: string): Promise<'approve' | 'decline'> {
       const key = { environment: target.environment, target: targetKey(target), accountId }
-      const letIn = async () =>
-        (await writeSync('stepMemberships', [{ key, happening: { kind: 'letIn' } }]))[0]
+      const letIn = async () => (await writeSync('stepMemberships', [{ key, event: { kind: 'letIn' } }]))[0]
       let isLetIn = await letIn()
       if (!isLetIn) {
         // New access may not have reached the desired memberships yet.

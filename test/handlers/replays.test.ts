@@ -40,7 +40,7 @@ const jobsOn = async (recompute: Recompute, clock = () => NOW, onWrite = () => {
     },
     isRecomputing: async () => false,
     endpoints: () => ({ v3: 'live' }),
-    callsThatFollow: async () => ({ gives: 0, takes: 0, sample: [] }),
+    previewCalls: async () => ({ gives: 0, takes: 0, sample: [] }),
     clock,
     log: pino({ level: 'silent' }),
   }

@@ -6,7 +6,7 @@ import { createBatchWriter } from '../../src/ingest/commit.js'
 import { finishErasures } from '../../src/people/remove-stored.js'
 import type { NormalizedEvent } from '../../src/provider/event.js'
 import { normalise } from '../../src/provider/normalise.js'
-import type { StoredDelivery } from '../../src/store/event-questions.js'
+import type { DeliveryInput } from '../../src/store/event-questions.js'
 import type { Database } from '../../src/store/schema.js'
 import { openDatabase } from '../../src/store/sqlite/dialect.js'
 import { byHand } from '../entitlements/events.js'
@@ -29,7 +29,7 @@ const RUNS =
     : { order: INTERLEAVINGS, erasures: INTERLEAVINGS, entitlements: INTERLEAVINGS }
 
 /** Everything that must not depend on the order of arrival, read from the tables themselves. */
-async function stateAfter(batches: readonly (readonly StoredDelivery[])[], policy: Policy) {
+async function stateAfter(batches: readonly (readonly DeliveryInput[])[], policy: Policy) {
   const db = openDatabase(await migratedFile(), { readOnly: false })
   // Nobody asks this store after its process has ended.
   await sql`pragma synchronous = off`.execute(db)
@@ -37,13 +37,13 @@ async function stateAfter(batches: readonly (readonly StoredDelivery[])[], polic
 }
 
 /** The same on the engine of this run; on PostgreSQL by two that take every other batch, each at its own pace. */
-async function stateShared(batches: readonly (readonly StoredDelivery[])[], policy: Policy) {
+async function stateShared(batches: readonly (readonly DeliveryInput[])[], policy: Policy) {
   return stateIn(await emptyStores(ENGINE === 'sqlite' ? 1 : 2), batches, policy)
 }
 
 async function stateIn(
   writers: readonly Kysely<Database>[],
-  batches: readonly (readonly StoredDelivery[])[],
+  batches: readonly (readonly DeliveryInput[])[],
   policy: Policy,
 ) {
   const [db] = writers as readonly [Kysely<Database>]
@@ -102,7 +102,7 @@ async function stateIn(
 }
 
 /** The same deliveries in another order, some of them twice, in batches of any size. */
-function redelivered<One extends StoredDelivery>(deliveries: readonly One[]): fc.Arbitrary<One[][]> {
+function redelivered<One extends DeliveryInput>(deliveries: readonly One[]): fc.Arbitrary<One[][]> {
   return fc
     .tuple(fc.subarray([...deliveries]), fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1 }))
     .chain(([again, sizes]) =>
@@ -116,7 +116,7 @@ function redelivered<One extends StoredDelivery>(deliveries: readonly One[]): fc
     )
 }
 
-const casesOf = <One extends StoredDelivery>(histories: fc.Arbitrary<readonly One[]>) =>
+const casesOf = <One extends DeliveryInput>(histories: fc.Arbitrary<readonly One[]>) =>
   histories.chain((deliveries) =>
     fc.record({ deliveries: fc.constant(deliveries), other: redelivered(deliveries), policy: policies }),
   )
@@ -149,7 +149,7 @@ const withErasures = fc
         : body.data
       return deliveryOf(JSON.stringify({ ...body, data }))
     })
-    const acts = erased.map((customerId, index): StoredDelivery => {
+    const acts = erased.map((customerId, index): DeliveryInput => {
       const act = { ...byHand('manual.erased', at + index, { productId: null }), customerId }
       const body = Buffer.from(JSON.stringify({ ...act, id: `man_${customerId}` }))
       return { endpoint: 'manual', environment: 'live', body, headers: null, receivedAt: NOW }

@@ -4,11 +4,11 @@ import { LatchkeyError } from '../../src/errors.js'
 import type { Incoming, ManualAct, Receipt } from '../../src/ingest/delivery.js'
 import { createIngestQueue } from '../../src/ingest/queue.js'
 import { undatedAct } from '../../src/people/acts.js'
-import type { StoredDelivery } from '../../src/store/event-questions.js'
+import type { DeliveryInput } from '../../src/store/event-questions.js'
 
 const MIB = 1024 * 1024
 
-function delivery(bytes: number): StoredDelivery {
+function delivery(bytes: number): DeliveryInput {
   return {
     endpoint: 'live',
     environment: 'live',

@@ -10,7 +10,7 @@ import { EPOCH_SETTING } from '../../src/store/changes.js'
 import type { EventFilter } from '../../src/store/event-walk.js'
 import { migrate } from '../../src/store/migrate.js'
 import type { Database } from '../../src/store/schema.js'
-import { policyInForce, settlePolicy } from '../../src/store/settings.js'
+import { ensurePolicy, policyInForce } from '../../src/store/settings.js'
 import { openDatabase } from '../../src/store/sqlite/dialect.js'
 import { mixedHistory } from '../entitlements/histories.js'
 import { bodyOf, deliveryOf } from '../ingest/wire.js'
@@ -87,7 +87,7 @@ export async function storeUnder(
   onTestFinished(close)
   if (file !== undefined) await migrate(db)
   await sql`pragma synchronous = off`.execute(db)
-  await settlePolicy(db, policy)
+  await ensurePolicy(db, policy)
   const writeBatch = createBatchWriter({ db, policy: policyInForce, clock })
   for (const delivery of deliveries) await writeBatch([delivery])
   return {

@@ -3,12 +3,12 @@ import type { CustomerFacts } from '../../src/provider/facts.js'
 import { saveCustomers } from '../../src/store/customers.js'
 import {
   type Failed,
-  type Happening,
   type Membership,
+  type MembershipEvent,
   type MembershipKey,
   membershipKey,
   neverDesired,
-  next,
+  transition,
 } from '../../src/store/membership.js'
 import { loadMemberships, saveDesires, stepMemberships } from '../../src/store/memberships.js'
 import { loadSyncMarks, markForSync, unmarkForSync } from '../../src/store/sync-state.js'
@@ -17,24 +17,24 @@ import { temporaryStore } from './temporary-store.js'
 const NOON = Date.UTC(2026, 2, 1, 12)
 const KEY: MembershipKey = { environment: 'live', target: 'discord:1:10', accountId: 'a' }
 
-const want = (desired: boolean): Happening => ({
+const want = (desired: boolean): MembershipEvent => ({
   kind: 'desired',
   desired,
   customerId: 'cus_1',
   reason: null,
 })
-const GIVE: Happening = { kind: 'begin', action: 'give' }
-const TAKE: Happening = { kind: 'begin', action: 'take' }
-const GAVE: Happening = { kind: 'gave' }
-const TOOK: Happening = { kind: 'took' }
-const GONE: Happening = { kind: 'gone' }
+const GIVE: MembershipEvent = { kind: 'begin', action: 'give' }
+const TAKE: MembershipEvent = { kind: 'begin', action: 'take' }
+const GAVE: MembershipEvent = { kind: 'gave' }
+const TOOK: MembershipEvent = { kind: 'took' }
+const GONE: MembershipEvent = { kind: 'gone' }
 const GIVEN = [want(true), GIVE, GAVE]
 const TAKING = [...GIVEN, want(false), TAKE]
 
 const FAILURE = { code: 'limited', message: 'Later: much later.' }
 const RETRY = { kind: 'retry', at: NOON + 5_000, countsAsAttempt: false } as const
 const PARK = { kind: 'park', mayHeal: true } as const
-const failed = (then: Failed['next'], wasBegun = true): Happening => ({
+const failed = (then: Failed['next'], wasBegun = true): MembershipEvent => ({
   kind: 'failed',
   desired: true,
   failure: FAILURE,
@@ -43,11 +43,11 @@ const failed = (then: Failed['next'], wasBegun = true): Happening => ({
   next: then,
 })
 
-/** Each happening a millisecond after the one before; null: the last one must not begin. */
-function afterwards(happenings: readonly Happening[]): Membership | null {
+/** Each event a millisecond after the one before; null: the last one must not begin. */
+function afterwards(events: readonly MembershipEvent[]): Membership | null {
   let membership: Membership | null = neverDesired(KEY, { customerId: 'cus_1' }, NOON)
-  for (const [i, happening] of happenings.entries()) {
-    membership = membership === null ? null : next(membership, happening, NOON + i)
+  for (const [i, event] of events.entries()) {
+    membership = membership === null ? null : transition(membership, event, NOON + i)
   }
   return membership
 }
@@ -55,7 +55,7 @@ function afterwards(happenings: readonly Happening[]): Membership | null {
 /* Whatever happens in whatever order, members are right in the end: `test/sync/any-order.test.ts`. */
 
 describe('a membership', () => {
-  it.each<[string, Happening[], Partial<Membership> | null]>([
+  it.each<[string, MembershipEvent[], Partial<Membership> | null]>([
     ['that is desired no more is not given', [want(true), want(false), GIVE], null],
     ['that is desired again is not taken', [...GIVEN, want(false), want(true), TAKE], null],
     [
@@ -98,9 +98,9 @@ describe('a membership', () => {
       [want(true), GIVE, failed(RETRY), want(false)],
       { state: 'due', error: null, nextAttemptAt: NOON + 5_000 },
     ],
-  ])('%s', (_what, happenings, expected) => {
-    if (expected === null) expect(afterwards(happenings)).toBeNull()
-    else expect(afterwards(happenings)).toMatchObject(expected)
+  ])('%s', (_what, events, expected) => {
+    if (expected === null) expect(afterwards(events)).toBeNull()
+    else expect(afterwards(events)).toMatchObject(expected)
   })
 
   it.each([
@@ -108,21 +108,21 @@ describe('a membership', () => {
     ['gone', [GONE, want(false)]],
   ])('of somebody who was erased goes once it was %s', async (_how, last) => {
     const db = await temporaryStore()
-    const step = async (happening: Happening) => {
+    const step = async (event: MembershipEvent) => {
       await db.transaction().execute(async (trx) => {
-        if (happening.kind !== 'desired') return stepMemberships(trx, [{ key: KEY, happening }], NOON)
-        return saveDesires(trx, { desires: [{ ...KEY, ...happening }], cursor: '0.1', marksUpTo: 0 }, NOON)
+        if (event.kind !== 'desired') return stepMemberships(trx, [{ key: KEY, event }], NOON)
+        return saveDesires(trx, { desires: [{ ...KEY, ...event }], cursor: '0.1', marksUpTo: 0 }, NOON)
       })
       return (await loadMemberships(db, [KEY])).get(membershipKey(KEY))
     }
-    for (const happening of TAKING) expect(await step(happening)).toBeDefined()
+    for (const event of TAKING) expect(await step(event)).toBeDefined()
     const erasure = { event_id: 'man_1', erased_at: NOON, was_known: 1, finished_at: null } as const
     await db
       .insertInto('erasures')
       .values({ environment: 'live', customer_id: 'cus_1', ...erasure })
       .execute()
     const left = []
-    for (const happening of last) left.push(await step(happening))
+    for (const event of last) left.push(await step(event))
     expect(left.at(-1)).toBeUndefined()
   })
 })

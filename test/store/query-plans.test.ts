@@ -26,7 +26,7 @@ import {
   readEventBody,
   readEventPage,
 } from '../../src/store/event-questions.js'
-import { glanceAtEvents } from '../../src/store/event-walk.js'
+import { scanEventHeaders } from '../../src/store/event-walk.js'
 import {
   insertEvents,
   loadManualEvents,
@@ -50,8 +50,8 @@ import {
   loadDueMessages,
   nextMessageAfter,
   readWebhookState,
+  recordOutcomes,
   replayMessages,
-  settleMessages,
 } from '../../src/store/messages.js'
 import { loadGroupRows, loadGroupRowsBeyond, loadHistories, savePlaces } from '../../src/store/recompute.js'
 import type { Database } from '../../src/store/schema.js'
@@ -174,7 +174,7 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
     ['a message', (db) => findMessages(db, { environments: LIVE, ids: ['msg_1f_7'] }, MESSAGE_PAGE)],
     ['messages to send again', (db) => replayMessages(db, MESSAGE_OUTCOMES, NOON)],
     ['old messages', (db) => expireMessages(db, NOON)],
-    ['outcomes of messages', (db) => settleMessages(db, MESSAGE_OUTCOMES)],
+    ['outcomes of messages', (db) => recordOutcomes(db, MESSAGE_OUTCOMES)],
     ['changes of access', (db) => loadChanges(db, null, 5, 10)],
     [
       'customers who lose an account, and those who share it',
@@ -226,15 +226,15 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
 
   it.each(['newest first', 'oldest first'] as const)('a step through the events, %s', async (order) => {
     const all = { environment: 'live', disposition: 'applied' } as const
-    expect(await planOf((db) => glanceAtEvents(db, all, order, null))).toEqual(['SCAN events'])
-    expect(await planOf((db) => glanceAtEvents(db, all, order, 1_000))).toEqual([
+    expect(await planOf((db) => scanEventHeaders(db, all, order, null))).toEqual(['SCAN events'])
+    expect(await planOf((db) => scanEventHeaders(db, all, order, 1_000))).toEqual([
       expect.stringMatching(/^SEARCH events USING INTEGER PRIMARY KEY \(rowid[<>]\?\)$/),
     ])
   })
 
   it.each(['held', 'quarantined'] as const)('a step through the few that are %s', async (disposition) => {
     const step = (db: Kysely<Database>, beyond: number | null) =>
-      glanceAtEvents(db, { environment: 'live', disposition }, 'newest first', beyond)
+      scanEventHeaders(db, { environment: 'live', disposition }, 'newest first', beyond)
     const few = 'SEARCH events USING INDEX events_waiting (environment=? AND disposition=?'
     expect(await planOf((db) => step(db, null))).toEqual([`${few})`])
     expect(await planOf((db) => step(db, 1_000))).toEqual([`${few} AND seq<?)`])

@@ -4,7 +4,7 @@ import { onTestFinished } from 'vitest'
 import { createWriter } from '../../src/daemon/writer.js'
 import { erasureListOf } from '../../src/people/erasure-list.js'
 import type { Environment } from '../../src/provider/event.js'
-import { appendChanges, settleChangeLogEpoch } from '../../src/store/changes.js'
+import { appendChanges, ensureChangeLogEpoch } from '../../src/store/changes.js'
 import { loadCustomers, saveCustomers } from '../../src/store/customers.js'
 import { saveEntitlements } from '../../src/store/entitlements.js'
 import type { Database } from '../../src/store/schema.js'
@@ -63,7 +63,7 @@ export async function syncing({ community: given, deps = {} }: SyncingOptions = 
   const db = await temporaryStore(file)
   // No write waits for the disk: what is stored is asked of this process alone.
   await sql`pragma synchronous = off`.execute(db)
-  await settleChangeLogEpoch(db)
+  await ensureChangeLogEpoch(db)
   const reader = open(file, true)
   let now = NOON
   const clock = () => now

@@ -8,9 +8,9 @@ import { CHANNEL, connectionOf, openPostgres, type PostgresOptions, withCode } f
 
 const LISTEN_AGAIN_MS = 1_000
 
-export interface Hearer {
+export interface CommitListener {
   /** Another process has committed; called after a loss of the connection, too, since some may have been missed. */
-  heard(): void
+  onCommit(): void
   /** The database has gone, and did not come back at the first try. */
   lost(error: unknown): void
   /** It is back, so long after it had gone. */
@@ -25,7 +25,7 @@ export interface Hearer {
 export function hear(
   { url }: PostgresOptions,
   own: string,
-  { heard, lost, found }: Hearer,
+  { onCommit, lost, found }: CommitListener,
 ): () => Promise<void> {
   let client: pg.Client | null = null
   let timer: NodeJS.Timeout | undefined
@@ -43,7 +43,7 @@ export function hear(
       if (!isStopped) timer = setTimeout(() => void listen(), LISTEN_AGAIN_MS)
     })
     next.on('notification', ({ payload }) => {
-      if (payload !== own) heard()
+      if (payload !== own) onCommit()
     })
     try {
       await next.connect()
@@ -51,7 +51,7 @@ export function hear(
       if (isLost && goneSince !== null) found(performance.now() - goneSince)
       goneSince = null
       isLost = false
-      heard()
+      onCommit()
     } catch (error) {
       if (!isLost && !isStopped) lost(withCode(error))
       isLost = true

@@ -2,13 +2,13 @@ import { randomUUID } from 'node:crypto'
 import { type Kysely, sql } from 'kysely'
 import type { Policy } from '../../entitlements/policy.js'
 import { LatchkeyError } from '../../errors.js'
-import { settleChangeLogEpoch } from '../changes.js'
-import { guarded, isStoreBroken, unavailable } from '../engine.js'
+import { ensureChangeLogEpoch } from '../changes.js'
+import { guardedWriter, isStoreBroken, unavailable } from '../engine.js'
 import { migrate } from '../migrate.js'
 import type { Database } from '../schema.js'
-import { settlePolicy } from '../settings.js'
+import { ensurePolicy } from '../settings.js'
 import { openPostgres, type PostgresOptions } from './dialect.js'
-import { createLease, type Hearer, hear } from './instances.js'
+import { type CommitListener, createLease, hear } from './instances.js'
 
 const OLDEST_VERSION = 14
 
@@ -41,11 +41,11 @@ export async function openPostgresStore<Writer extends { close(): Promise<void> 
     },
     /** An empty database may be as intended: nothing beside it tells. */
     isNew: false,
-    writer: guarded(writer, onBroken),
+    writer: guardedWriter(writer, onBroken),
     reader,
     /** What its commits announce. */
     own,
-    hear: (hearer: Hearer) => hear(options, own, hearer),
+    hear: (listener: CommitListener) => hear(options, own, listener),
     lease: (name: string) => createLease(quiet, options, name),
     async close() {
       await reader.destroy()
@@ -97,8 +97,8 @@ export async function withCurrentSchema<T>(
 
 function prepare(options: PostgresOptions, configured: Policy): Promise<void> {
   return withCurrentSchema(options, async (db) => {
-    await settlePolicy(db, configured)
-    await settleChangeLogEpoch(db)
+    await ensurePolicy(db, configured)
+    await ensureChangeLogEpoch(db)
   })
 }
 

@@ -103,7 +103,7 @@ export async function copyDatabase(file: string, copy: string, onProgress?: OnPr
     if (!(error instanceof Sqlite.SqliteError)) throw error
     const what = `${file} can't be copied to ${copy}`
     if (isDiskFailure(error)) throw diskFailed(what, error)
-    if (isStoreBroken(error)) throw damaged(file, error.message, error)
+    if (isStoreBroken(error)) throw damagedBackup(file, error.message, error)
     throw new LatchkeyError('backup_failed', `${what}: ${error.message}.`, { cause: error })
   }
 }
@@ -119,7 +119,7 @@ export function diskFailed(what: string, cause: unknown): LatchkeyError {
   return new LatchkeyError('backup_failed', `${what}: ${failureText(cause)}. ${why}.`, { cause })
 }
 
-function damaged(shownAs: string, found: string, cause?: Error): LatchkeyError {
+function damagedBackup(shownAs: string, found: string, cause?: Error): LatchkeyError {
   return new LatchkeyError('backup_damaged', `${shownAs} is damaged: ${found}.`, { cause })
 }
 
@@ -132,9 +132,9 @@ export function assertIntact(file: string, shownAs: string): void {
     const found = withConnection(file, (sqlite) => sqlite.pragma('integrity_check(1)', { simple: true }))
     if (found === 'ok') return
     // Its headline only names the database `main`.
-    throw damaged(shownAs, String(found).replace(/^\*\*\* in database main \*\*\*\n/, ''))
+    throw damagedBackup(shownAs, String(found).replace(/^\*\*\* in database main \*\*\*\n/, ''))
   } catch (error) {
-    throw isStoreBroken(error) ? damaged(shownAs, (error as Error).message) : error
+    throw isStoreBroken(error) ? damagedBackup(shownAs, (error as Error).message) : error
   }
 }
 

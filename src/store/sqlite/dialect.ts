@@ -74,7 +74,8 @@ type Prepare = (text: string) => Statement
 
 function keepingStatements(sqlite: Sqlite.Database, errorFor?: ErrorFor): Prepare {
   const kept = new Map<string, Statement>()
-  const prepare = errorFor === undefined ? (text: string) => sqlite.prepare(text) : guarded(sqlite, errorFor)
+  const prepare =
+    errorFor === undefined ? (text: string) => sqlite.prepare(text) : guardedReads(sqlite, errorFor)
   return (text) => {
     const known = kept.get(text)
     if (known !== undefined) return known
@@ -86,7 +87,7 @@ function keepingStatements(sqlite: Sqlite.Database, errorFor?: ErrorFor): Prepar
 }
 
 /** Wraps every statement of a reader, so that all failures become the same error. */
-function guarded(sqlite: Sqlite.Database, errorFor: ErrorFor): Prepare {
+function guardedReads(sqlite: Sqlite.Database, errorFor: ErrorFor): Prepare {
   function orError<Answer>(call: () => Answer): Answer {
     try {
       return call()

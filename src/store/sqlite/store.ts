@@ -4,11 +4,11 @@ import type { NamedMigration } from '../../../migrations/column-types.js'
 import { MIGRATIONS } from '../../../migrations/index.js'
 import type { Policy } from '../../entitlements/policy.js'
 import { LatchkeyError } from '../../errors.js'
-import { settleChangeLogEpoch } from '../changes.js'
-import { guarded, isStoreBroken, unavailable } from '../engine.js'
+import { ensureChangeLogEpoch } from '../changes.js'
+import { guardedWriter, isStoreBroken, unavailable } from '../engine.js'
 import { executedMigrations, migrate, pendingMigrations } from '../migrate.js'
 import type { Db } from '../schema.js'
-import { settlePolicy } from '../settings.js'
+import { ensurePolicy } from '../settings.js'
 import { damaged, KEEP_UPPER_PAGES } from './connection.js'
 import { backUp } from './copy.js'
 import { openDatabase } from './dialect.js'
@@ -61,7 +61,7 @@ export async function openStore<Writer extends { close(): Promise<void> }>(
       /** Whether the database is new. */
       isNew,
       /** Every call also throws `store_replaced`: once it has, nothing can be stored any more. */
-      writer: guarded(writer, onBroken, replaced),
+      writer: guardedWriter(writer, onBroken, replaced),
       /** Never waits for a write, and sees every commit. If it can't read, it throws `store_unavailable`. */
       reader,
       close,
@@ -76,8 +76,8 @@ async function prepare(file: string, configured: Policy): Promise<void> {
   const db = openDatabase(file, { readOnly: false })
   try {
     await bringUpToDate(db, file)
-    await settlePolicy(db, configured)
-    await settleChangeLogEpoch(db)
+    await ensurePolicy(db, configured)
+    await ensureChangeLogEpoch(db)
   } catch (error) {
     throw isStoreBroken(error) ? damaged(file, error) : error
   } finally {

@@ -139,7 +139,7 @@ export async function createOutbound(deps: OutboundDeps) {
   const stopping = new AbortController()
   const testing = new AbortController()
   const settle = inBatches(async (outcomes: readonly MessageOutcome[]) => {
-    await writeSync('settleMessages', outcomes)
+    await writeSync('recordOutcomes', outcomes)
     return []
   })
   const lanes = new Map<string, Lane>()

@@ -26,11 +26,11 @@ export type Receiver = ReturnType<typeof createReceiver>
 
 /** Polls for the bot's updates, which all joins and deep links need. */
 export function createReceiver(context: TelegramContext, handleUpdate: HandleUpdate) {
-  const { call, recheck, leads = () => true, clock, random, log } = context
+  const { call, recheck, isLeader = () => true, clock, random, log } = context
   const stopping = new AbortController()
   const { signal } = stopping
   /** Also before the stop, for a process that stood still, or lost the database, while another took over. */
-  const isOver = () => signal.aborted || !leads()
+  const isOver = () => signal.aborted || !isLeader()
   let running: Promise<void> = Promise.resolve()
   let isBegun = false
   /** The problem that stops updates; null: none. */

@@ -11,7 +11,7 @@ import { loadCustomers } from '../../../src/store/customers.js'
 import { loadManualEvent } from '../../../src/store/events.js'
 import { forgetJoinLinks } from '../../../src/store/join-links.js'
 import { migrate } from '../../../src/store/migrate.js'
-import { settlePolicy } from '../../../src/store/settings.js'
+import { ensurePolicy } from '../../../src/store/settings.js'
 import { openDatabase } from '../../../src/store/sqlite/dialect.js'
 import type { Sync } from '../../../src/sync/sync.js'
 import type { SyncedProduct, TelegramTarget } from '../../../src/sync/target.js'
@@ -62,7 +62,7 @@ export async function connect(
   let rechecks = 0
   const db = openDatabase(file, { readOnly: false })
   await migrate(db)
-  await settlePolicy(db, DOCUMENTED_POLICY)
+  await ensurePolicy(db, DOCUMENTED_POLICY)
   const writer = openWriter(file, clock)
   const answerAccess = (query: AccessQuery) => readAccess(db, clock, query)
   const performAct = createPerformAct({

@@ -5,8 +5,8 @@ import { CHANGE_TYPES } from '../../../src/entitlements/entitlement.js'
 import { createLogger } from '../../../src/log.js'
 import {
   appendChanges,
+  ensureChangeLogEpoch,
   type NewChange,
-  settleChangeLogEpoch,
   startChangeLogEpoch,
 } from '../../../src/store/changes.js'
 import type { Database } from '../../../src/store/schema.js'
@@ -57,7 +57,7 @@ export async function outboundStore(): Promise<OutboundStore> {
   const stores = await emptyStores(2)
   onTestFinished(async () => void (await Promise.all(stores.map((store) => store.destroy()))))
   const [writing, db] = stores as [Kysely<Database>, Kysely<Database>]
-  await settleChangeLogEpoch(writing)
+  await ensureChangeLogEpoch(writing)
   const { writeSync } = createWriter({ db: writing, clock: Date.now, erasureList: null })
   const lines: string[] = []
   const log = createLogger('debug', { write: (line) => void lines.push(line) })

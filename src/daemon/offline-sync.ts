@@ -9,15 +9,15 @@ import type { Database } from '../store/schema.js'
 import { readWebhooks, replay } from '../sync/outbound/outbound.js'
 import { createQuestions, readStatus } from '../sync/plan.js'
 import { targetsOf } from '../sync/target.js'
-import type { Following, FollowingDeps } from './sync.js'
+import type { SyncService, SyncServiceDeps } from './sync.js'
 
 /** Answers a command without a daemon from the database alone: gives, takes and sends nothing. */
-export function createResting({
+export function createOfflineSync({
   config,
   db,
   writeSync,
   clock,
-}: Pick<FollowingDeps, 'config' | 'db' | 'writeSync' | 'clock'>): Following {
+}: Pick<SyncServiceDeps, 'config' | 'db' | 'writeSync' | 'clock'>): SyncService {
   const needsDaemon = () => Promise.reject(new Error('only a running daemon calls the platforms'))
   return {
     questions: {
@@ -36,7 +36,7 @@ export function createResting({
     messenger: () => null,
     wake() {},
     async reload() {},
-    async led() {},
+    async onLeaderChange() {},
     async endTests() {},
     async stop() {},
   }

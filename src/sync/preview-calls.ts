@@ -1,6 +1,6 @@
 import type { Environment } from '../provider/event.js'
-import type { CustomerAhead } from '../recompute/run.js'
-import { type Desire, membershipKey, neverDesired, next } from '../store/membership.js'
+import type { ProjectedCustomer } from '../recompute/run.js'
+import { type Desire, membershipKey, neverDesired, transition } from '../store/membership.js'
 import { loadMemberships } from '../store/memberships.js'
 import { type Db, ENVIRONMENTS } from '../store/schema.js'
 import { linkedAccounts, loadDesireInputs, planDesires, productsOfTargets } from './desired.js'
@@ -10,7 +10,7 @@ import type { SyncedProduct } from './target.js'
 type FollowingCall = Omit<PlannedCall, 'needsConfirmation'>
 
 /** How many calls would follow, with examples. */
-export interface FollowingCalls {
+export interface CallPreview {
   readonly gives: number
   readonly takes: number
   readonly sample: readonly FollowingCall[]
@@ -23,11 +23,11 @@ const SAMPLE_SIZE = 20
 const CHUNK = 250
 
 /** The additional calls that would follow if the customers' access were as given. */
-export async function callsThatFollow(
+export async function previewCalls(
   db: Db,
   products: readonly SyncedProduct[],
-  customers: readonly CustomerAhead[],
-): Promise<FollowingCalls> {
+  customers: readonly ProjectedCustomer[],
+): Promise<CallPreview> {
   const calls = new Map<string, FollowingCall>()
   if (products.some(({ targets }) => targets.length > 0)) {
     for (const environment of ENVIRONMENTS) {
@@ -45,7 +45,7 @@ export async function callsThatFollow(
 async function newDesires(
   db: Db,
   environment: Environment,
-  customers: readonly CustomerAhead[],
+  customers: readonly ProjectedCustomer[],
   products: readonly SyncedProduct[],
 ): Promise<readonly Desire[]> {
   const targets = productsOfTargets(products, environment)
@@ -71,7 +71,7 @@ async function callsFor(db: Db, desires: readonly Desire[]): Promise<readonly Fo
   return desires.flatMap((desire) => {
     const { environment, target, accountId, customerId, desired } = desire
     const membership = memberships.get(membershipKey(desire)) ?? neverDesired(desire, desire, 0)
-    const after = next(membership, { kind: 'desired', desired, customerId, reason: null }, 0)
+    const after = transition(membership, { kind: 'desired', desired, customerId, reason: null }, 0)
     if (after?.state !== 'due' && after?.state !== 'retrying') return []
     return [{ environment, target, accountId, customerId, action: desired ? 'give' : 'take' }]
   })
