@@ -218,20 +218,6 @@ describe('the architecture', () => {
     expect(wrong).toEqual([])
   })
 
-  it('has no small file that one other alone imports: it belongs there', () => {
-    const small = files.filter(
-      (file) => partOf(file) !== 'migrations' && (sourceOf.get(file) ?? '').split('\n').length <= 40,
-    )
-    const importersOf = (file: string) =>
-      new Set(imports.filter(({ to }) => to === file).map(({ from }) => from))
-    expect(small.filter((file) => importersOf(file).size === 1)).toEqual([])
-  })
-
-  it('has no crowded folder', () => {
-    const crowded = Map.groupBy(files, (file) => dirname(file))
-    expect([...crowded].filter(([, own]) => own.length > 25).map(([folder]) => folder)).toEqual([])
-  })
-
   it('has no circles', () => {
     const next = new Map(
       files.map((file) => [

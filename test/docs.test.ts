@@ -39,12 +39,6 @@ const sources = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf
 
 const sorted = (names: Iterable<string>): readonly string[] => [...new Set(names)].sort()
 
-describe('the README', () => {
-  it('is short', () => {
-    expect(textOf('README.md').split('\n').length).toBeLessThan(200)
-  })
-})
-
 describe('every page', () => {
   it('is known to these tests', () => {
     const found = readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })

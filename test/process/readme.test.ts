@@ -233,7 +233,7 @@ describe('the examples of the README and of docs/', { timeout: TIMEOUT_MS }, () 
   it.skipIf(!HAS_CURL || !HAS_SCRIPT)(
     'ask with the key that a first start printed on a terminal',
     async () => {
-      const [, , first, , query] = blocks('sh', ['README.md'])
+      const [, , , first, , query] = blocks('sh', ['README.md'])
       const folder = installedCheckout()
       const { env, known } = await readerIn(folder)
       const shell = openShell(folder, env, true)
