@@ -99,7 +99,7 @@ function invalidConfig(name: string, issues: readonly Issue[]): LatchkeyError {
 }
 
 /** A device or a pipe might never end. */
-function readText(path: string): string {
+export function readText(path: string): string {
   const found = statSync(path)
   if (!found.isFile() && !found.isDirectory()) throw Object.assign(new Error(path), { code: 'not a file' })
   return readFileSync(path, 'utf8')
