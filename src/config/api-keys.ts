@@ -4,7 +4,7 @@ import { LatchkeyError } from '../errors.js'
 import { API_SCOPES, type ApiKey } from '../handlers/api-key.js'
 import type { Problem } from '../handlers/problem.js'
 import { environmentSchema, instantSchema } from './fields.js'
-import type { Usable } from './problems.js'
+import { shown, type Usable } from './problems.js'
 
 /** The hash that a shell computes if the variable for the key is not set. */
 const HASH_OF_NOTHING = 'sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
@@ -211,6 +211,8 @@ function placeOf(name: string, entries: readonly unknown[]): number {
   const names = namesIn(entries)
   const place = names.indexOf(name)
   if (place !== -1) return place
-  const known = names.length === 0 ? 'there is none' : `the keys are ${names.join(', ')}`
-  throw new LatchkeyError('usage', `no key is named ${JSON.stringify(name)}: ${known}`)
+  // A key may be where its name belongs, here or in the file.
+  const [asked, ...others] = [name, ...names].map((one) => shown(String(one), /./))
+  const known = others.length === 0 ? 'there is none' : `the keys are ${others.join(', ')}`
+  throw new LatchkeyError('usage', `no key is named ${JSON.stringify(asked)}: ${known}`)
 }
