@@ -156,12 +156,7 @@ async function useIn(
 ): Promise<Use> {
   try {
     const api = await localDaemon(options, context)
-    if (api === null)
-      return {
-        isNow: false,
-        text: ' No daemon runs here: this takes effect at the next start.',
-        failure: null,
-      }
+    if (api === null) return { isNow: false, text: AT_NEXT_START, failure: null }
     await api.send('POST', '/reload')
     if (!isMeant((await api.get<{ readonly keys: Keys }>('/keys')).keys)) {
       const { config } = await api.get<StatusJson>('/status')
@@ -170,12 +165,14 @@ async function useIn(
     return { isNow: true, text: ' The running daemon uses this now.', failure: null }
   } catch (error) {
     if (!isLatchkeyError(error)) throw error
-    const todo = 'Mend that and run `latchkey reload`, or restart the daemon'
-    const message = `${path} is changed, but the running daemon still uses the keys from before: ${error.message}. ${todo}.`
+    const todo = 'Correct that and run `latchkey reload`, or restart the daemon'
+    const message = `${path} is changed, but the running daemon may still use the keys from before: ${error.message.replace(/\.$/, '')}. ${todo}.`
     const failure = new LatchkeyError('daemon_failed', message, { cause: error, issues: error.issues })
     return { isNow: false, text: ' The running daemon does not use this yet.', failure }
   }
 }
+
+const AT_NEXT_START = ' No daemon runs here: this takes effect at the next start.'
 
 /** A daemon that hangs must not keep the command from saying what it has changed. */
 const ANSWERS_WITHIN_MS = 10_000
