@@ -110,8 +110,17 @@ const WAIT_MS = 200
 
 /** The API of the daemon that serves the configured database. */
 export function localApi(config: Config): Api {
-  const transport = transportToSocket(socketFileOf(config.database.file))
-  return createApi(transport, { config, isWithin: false, environment: undefined })
+  return apiAtSocket(socketFileOf(config.database.file), { config })
+}
+
+/** The API of the daemon that listens on this local socket. @param options `signal` ends requests under way */
+export function apiAtSocket(
+  socketPath: string,
+  { config = null, signal }: { readonly config?: Config | null; readonly signal?: AbortSignal } = {},
+): Api {
+  const transport = transportToSocket(socketPath)
+  const options = { ...transport.options, ...(signal && { signal }) }
+  return createApi({ ...transport, options }, { config, isWithin: false, environment: undefined })
 }
 
 /** For the routes at an address that need no key. */
