@@ -8,7 +8,7 @@ const ON_BOTH_ENGINES = [
   'daemon/{membership-log,odd-payload,payload,questions,rebuilds,replays,retention}',
   'history/export',
   'ingest/any-order',
-  'people/erasure',
+  'people/{erasure,ids}',
   'sync/webhook/any-answers',
 ].map((name) => `test/${name}.test.ts`)
 
