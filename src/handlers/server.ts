@@ -151,7 +151,7 @@ export function leaveBound({ socket }: IncomingMessage): void {
 
 /**
  * For an answer that lasts, once its head is written: goes on without Node's request, answer and parser. They take
- * three quarters of the memory of an idle connection: with them, the daemon takes 168 MB with 2,000 streams instead of
+ * three quarters of the memory of an idle connection: with them, the daemon takes 167 MB with 2,000 streams instead of
  * 140, and a small server has 150 for it. The body must end with the connection: it is written as it is.
  * @param proceed called with what to write to, unless the connection is lost before
  */
