@@ -9,6 +9,7 @@ const ON_BOTH_ENGINES = [
   'history/export',
   'ingest/any-order',
   'people/erasure',
+  'people/{erasure,ids}',
   'releases',
   'sync/webhook/any-answers',
 ].map((name) => `test/${name}.test.ts`)

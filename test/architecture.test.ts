@@ -12,6 +12,7 @@ const MAY_IMPORT: Readonly<
   Record<string, { readonly code: readonly string[]; readonly typesOf?: readonly string[] }>
 > = {
   errors: { code: [] },
+  'failure-limit': { code: [] },
   'system-refusal': { code: [] },
   'package-file': { code: [] },
   'node-http': { code: [] },
@@ -25,9 +26,9 @@ const MAY_IMPORT: Readonly<
   recompute: { code: ['errors', 'provider', 'entitlements', 'store', 'ingest'], typesOf: ['sync'] },
   history: { code: ['errors', 'provider', 'entitlements', 'store', 'ingest'] },
   people: { code: ['errors', 'provider', 'entitlements', 'store', 'ingest'] },
-  sync: { code: ['errors', 'provider', 'store', 'entitlements'], typesOf: ['recompute'] },
+  sync: { code: ['errors', 'failure-limit', 'provider', 'store', 'entitlements'], typesOf: ['recompute'] },
   handlers: {
-    code: ['errors', 'node-http', 'package-file', 'provider'],
+    code: ['errors', 'failure-limit', 'node-http', 'package-file', 'provider'],
     typesOf: [
       'doctor',
       'entitlements',

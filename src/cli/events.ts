@@ -210,7 +210,8 @@ const eventsExportCommand = apiCommand('events export', {
       let cursor: string | null = null
       do {
         const page: ExportJson = await api.get<ExportJson>('/exports', { ...query, cursor })
-        for (const line of page.lines) (output?.write ?? out)(line)
+        // As bytes: a line is the same wherever it goes.
+        for (const line of page.lines) (output?.write ?? out)(Buffer.from(line))
         for (const kind of Object.keys(counts) as (keyof typeof counts)[]) counts[kind] += page.counts[kind]
         const { reached, total } = page.progress
         if (total > 0) progress.show(reached / total, `${lines()} lines written`)

@@ -14,14 +14,17 @@ import { reportFailure } from './failure.js'
 import { importCommand } from './import.js'
 import { recomputeCommands } from './recompute.js'
 import { syncCommands } from './sync.js'
+import { withVisibleText } from './text.js'
 import { triggerCommand } from './trigger.js'
 
 /** Runs one command line (without the program's own name) and resolves to its exit code; never rejects. */
 export async function runCli(
   args: readonly string[],
-  context: CliContext,
+  given: CliContext,
   commands: readonly RegisterCommand[],
 ): Promise<number> {
+  const isJson = args.includes('--json')
+  const context = isJson ? given : withVisibleText(given)
   const program = new Command('latchkey')
     .description('Turns signed payment webhooks into access.')
     .version(packageVersion())
@@ -33,7 +36,7 @@ export async function runCli(
     await program.parseAsync(args, { from: 'user' })
     return 0
   } catch (error) {
-    return reportFailure(error, context, args.includes('--json'))
+    return reportFailure(error, context, isJson)
   }
 }
 

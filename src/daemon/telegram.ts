@@ -57,7 +57,8 @@ function linkBy(performAct: PerformAct): TelegramContext['linkAccount'] {
       act: { type: 'manual.identity_linked', accounts: { messengerId: accountId } },
       actor: 'telegram',
       reason,
-      idempotencyKey: `telegram ${key}`,
+      // No header can hold NUL: no Idempotency-Key of a request is the same.
+      idempotencyKey: `telegram\0${key}`,
     })
 }
 

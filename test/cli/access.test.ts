@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { undatedAct } from '../../src/people/acts.js'
 import { deliveryOf } from '../ingest/wire.js'
 import { sentEvent, storiesOf } from '../stories.js'
 import {
@@ -60,7 +61,10 @@ const HISTORY = [
   told('payment.refunded', 'pay_7', 'cus_5', 'pro_2', DAY, 'sandbox'),
 ]
 
-async function folderWith(incoming = HISTORY, config: unknown = BOTH): Promise<string> {
+async function folderWith(
+  incoming: Parameters<typeof takeIn>[1] = HISTORY,
+  config: unknown = BOTH,
+): Promise<string> {
   const folder = configuredFolder(config)
   await takeIn(folder, incoming, () => NOW)
   return folder
@@ -235,6 +239,41 @@ it('check says that a product is blocked which the customer was never granted', 
   await at(folder, 'block cus_9 --reason test')
   expect(await at(folder, 'check cus_9 pro_1')).toMatchObject({ code: 0, stdout: 'pro_1  blocked\n' })
 })
+
+it.each(['\u202e', '\u2066', '\u200f', '\u061c'])(
+  'no text of others turns the reading direction of a terminal: %j',
+  async (mark) => {
+    const [customerId, productId] = [`cus_${mark}9`, `pro_${mark}1`]
+    const acts = (['manual.granted', 'manual.blocked'] as const).map((type) => ({
+      environment: 'live' as const,
+      undated: undatedAct({
+        id: `man_${type}`,
+        type,
+        customerId,
+        productId,
+        actor: 'ops',
+        reason: `why${mark}`,
+      }),
+    }))
+    const folder = await folderWith(acts)
+    const shown = `\\u${mark.charCodeAt(0).toString(16).padStart(4, '0')}`
+    const asked = [
+      ['explain', customerId, productId],
+      ['check', customerId],
+      ['events', 'list'],
+      ['check', `${mark}x`],
+    ]
+    for (const words of asked) {
+      const { stdout, stderr } = await run(folder, words, { now: () => NOW })
+      expect(stdout + stderr, words.join(' ')).toContain(shown)
+      expect(stdout + stderr).not.toContain(mark)
+    }
+    const told = await run(folder, ['explain', customerId, productId, '--json'], { now: () => NOW })
+    expect(told.stdout).toContain(`why${mark}`)
+    expect((await run(folder, ['events', 'show', `evt_${mark}`])).stderr).toContain(shown)
+    expect((await run(folder, ['events', 'body', 'man_manual.granted'])).stdout).toContain(`why${mark}`)
+  },
+)
 
 it('explain says who acted by hand, and why', async () => {
   const folder = await folderWith([])
