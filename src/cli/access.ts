@@ -18,7 +18,12 @@ const AT = { at: value('<time>', 'as of that instant (default: now)', parseInsta
 /** `latchkey check`: what a customer may use. No access is an answer, not a failure. */
 const checkCommand = apiCommand('check <customer> [product]', {
   about: 'show what a customer may use',
-  examples: ['check cus_1', 'check cus_1 pro_1 --at 2026-01-31T00:00:00Z', 'check cus_1 --feature export'],
+  examples: [
+    'check cus_1',
+    'check --email ada@example.com',
+    'check cus_1 pro_1 --at 2026-01-31T00:00:00Z',
+    'check cus_1 --feature export',
+  ],
   arguments: { product: 'the product id (default: every product)' },
   options: { ...AT, feature: value('<id>', 'a feature instead of a product', parseId) },
   check({ options, args: [, productId] }) {
@@ -143,7 +148,11 @@ type SourceJson = ExplanationJson['sources'][number]
 /** `latchkey explain`: why a customer may or may not use a product. An unknown customer is an answer, not a failure. */
 const explainCommand = apiCommand('explain <customer> <product>', {
   about: 'show why a customer may or may not use a product, event by event',
-  examples: ['explain cus_1 pro_1', 'explain cus_1 pro_1 --at 2026-01-31T00:00:00Z'],
+  examples: [
+    'explain cus_1 pro_1',
+    'explain --payment pay_1 pro_1',
+    'explain cus_1 pro_1 --at 2026-01-31T00:00:00Z',
+  ],
   options: AT,
   async run({ api, options, args: [customerId = '', productId = ''], context, show }) {
     const at = isoTime(options.at)

@@ -178,7 +178,7 @@ const eraseCommand = apiCommand('erase <customer>', {
   ...ACT,
   check({ options, args: [customerId] }) {
     if (options.yes) return
-    const what = `it ends the access of ${customerId} and removes their personal data from all that is stored`
+    const what = `it ends the access of ${customerId || 'the customer'} and removes their personal data from all that is stored`
     throw new LatchkeyError('usage', `erase needs --yes: ${what}, which cannot be undone`)
   },
   async run(given) {
