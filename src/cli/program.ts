@@ -3,6 +3,7 @@ import { Command } from 'commander'
 import { packageVersion } from '../package-file.js'
 import { accessCommands } from './access.js'
 import { actsCommands } from './acts.js'
+import { changesCommand } from './changes.js'
 import type { RegisterCommand } from './command.js'
 import { configCommands } from './config.js'
 import type { CliContext } from './context.js'
@@ -13,6 +14,7 @@ import { eventsCommands } from './events.js'
 import { reportFailure } from './failure.js'
 import { importCommand } from './import.js'
 import { recomputeCommands } from './recompute.js'
+import { sendCommand } from './send.js'
 import { syncCommands } from './sync.js'
 import { triggerCommand } from './trigger.js'
 
@@ -47,7 +49,9 @@ export function createCommands({ openInput }: CommandsDeps): readonly RegisterCo
   return [
     ...controlCommands,
     triggerCommand,
+    sendCommand(openInput),
     ...accessCommands,
+    changesCommand,
     ...eventsCommands,
     ...actsCommands,
     ...configCommands,
