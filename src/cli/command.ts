@@ -4,6 +4,7 @@ import type { Environment } from '../provider/event.js'
 import { isUsableId } from '../provider/ids.js'
 import type { Api, ApiOptions, WhereNone } from './api.js'
 import type { CliContext, SharedOptions } from './context.js'
+import type { PersonWay } from './customers/person.js'
 import { type Paint, paintFor } from './text.js'
 
 /**
@@ -68,13 +69,12 @@ export type ValuesOf<Table> = {
 }
 
 /** Ways to name a customer other than by id, in every command that names one. */
-export const PERSON_OPTIONS = {
+const PERSON_OPTIONS = {
   email: value('<email>', 'the customer with this email, instead of an id'),
   ref: value('<text>', 'the customer with this reference of yours, instead of an id', parseId),
   payment: value('<id>', 'the customer of this payment, instead of an id', parseId),
   subscription: value('<id>', 'the customer of this subscription, instead of an id', parseId),
-}
-export type PersonWay = keyof typeof PERSON_OPTIONS
+} satisfies Readonly<Record<PersonWay, Declared<string | undefined>>>
 const PERSON_WAYS = Object.keys(PERSON_OPTIONS) as readonly PersonWay[]
 
 /** The declaration of a command. */
@@ -245,7 +245,7 @@ async function withPerson<Given extends GivenCommand<Record<never, never>, ApiOp
   { way, text }: NamedPerson,
   isPlaced: boolean,
 ): Promise<Given> {
-  const { findPerson } = await import('./person.js')
+  const { findPerson } = await import('./customers/person.js')
   const customer = await findPerson(api, way, text)
   return isPlaced
     ? { ...given, args: [customer, ...given.args.slice(1)] }
@@ -307,6 +307,10 @@ export function isUnknownIn(api: Api, environment: Environment, customerId: stri
     () => false,
     (error: unknown) => isLatchkeyError(error) && error.code === 'customer_not_found',
   )
+}
+
+export function unknownProductText(productId: string): string {
+  return `the config does not name the product ${productId}, and no customer ever had access to it`
 }
 
 /** One line of JSON. */

@@ -329,6 +329,14 @@ export async function countConflicts(db: Db): Promise<number> {
   return rows[0]?.count ?? 0
 }
 
+/** The first events under whose ids other bodies came. */
+export async function firstConflicts(db: Db, limit: number) {
+  const { rows } = await sql<{ environment: Environment; eventId: string }>`
+    select distinct environment, event_id as "eventId" from event_conflicts
+    order by environment, event_id limit ${limit}`.execute(db)
+  return rows
+}
+
 /** A body has up to a mebibyte. */
 const BODIES_AT_ONCE = 16
 

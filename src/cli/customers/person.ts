@@ -1,15 +1,17 @@
 /* Finds the customer whom an option of a command names: by email, reference, payment or subscription. */
 
-import { LatchkeyError } from '../errors.js'
-import type { Environment } from '../provider/event.js'
-import type { Api } from './api.js'
-import type { PersonWay } from './command.js'
-import { otherThan } from './context.js'
+import { LatchkeyError } from '../../errors.js'
+import type { Environment } from '../../provider/event.js'
+import type { Api } from '../api.js'
+import { otherThan } from '../context.js'
 
 interface CustomerPage {
   readonly items: readonly { readonly customerId: string | null }[]
   readonly pagination: { readonly nextCursor: string | null; readonly hasMore: boolean }
 }
+
+/** The name of an option that leads to a customer. */
+export type PersonWay = 'email' | 'ref' | 'payment' | 'subscription'
 
 const WHO: Readonly<Record<PersonWay, string>> = {
   email: 'has this email',

@@ -1,13 +1,22 @@
 import { InvalidArgumentError } from 'commander'
 import type { z } from 'zod'
-import { DURATION_PATTERN, parseDuration } from '../config/duration.js'
-import { END_REASON_TEXT } from '../entitlements/reasons.js'
-import { LatchkeyError } from '../errors.js'
-import type { changeAnswer } from '../handlers/customers.js'
-import { apiCommand, flag, instantIn, isoTime, parseBetween, parseId, value, withDefault } from './command.js'
-import type { CliContext } from './context.js'
-import { withProgress } from './progress.js'
-import { table } from './text.js'
+import { DURATION_PATTERN, parseDuration } from '../../config/duration.js'
+import { END_REASON_TEXT } from '../../entitlements/reasons.js'
+import { LatchkeyError } from '../../errors.js'
+import type { changeAnswer } from '../../handlers/customers.js'
+import {
+  apiCommand,
+  flag,
+  instantIn,
+  isoTime,
+  parseBetween,
+  parseId,
+  value,
+  withDefault,
+} from '../command.js'
+import type { CliContext } from '../context.js'
+import { withProgress } from '../progress.js'
+import { table } from '../text.js'
 
 type ChangeJson = z.input<typeof changeAnswer>
 
