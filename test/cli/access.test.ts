@@ -12,6 +12,7 @@ import {
   type Exit,
   failureOf,
   run,
+  serveHere,
   takeIn,
 } from '../world.js'
 
@@ -250,6 +251,7 @@ it('explain says who acted by hand, and why', async () => {
 
 it('a grant to a customer and of a product that nobody knows is made, with a warning', async () => {
   const folder = await folderWith([told('payment.authorized', 'pay_1', 'cus_1', 'pro_1', 0)])
+  await serveHere(folder, { now: () => NOW })
   const product =
     'warning: the config does not name the product pro_tpyo, and no customer ever had access to it: check the id\n'
   const customer = (id: string) => `warning: nothing was known of ${id} in live: check the id\n`
