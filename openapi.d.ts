@@ -216,7 +216,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The change log, oldest first, after a cursor or from its beginning.
+         * The change log, oldest first, after a cursor or from its beginning; of a customer, or of a stretch of time.
          * @description Needs a key with the scope `read`.
          */
         get: operations["listChanges"];
@@ -1376,6 +1376,7 @@ export interface components {
                 createdAt: string;
                 /** Format: date-time */
                 receivedAt: string;
+                customerId: string | null;
                 source: components["schemas"]["SourceKey"] | null;
                 /** @enum {string} */
                 reason: "source_unknown" | "customer_unknown" | "product_unknown" | "rail_unknown";
@@ -3166,6 +3167,12 @@ export interface operations {
             query?: {
                 /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
                 environment?: components["schemas"]["Environment"];
+                /** @description The id of a customer of the payments service. */
+                customerId?: string;
+                /** @description Only what was received, changed or queued at this instant or later. */
+                from?: string;
+                /** @description Only what was received, changed or queued before this instant. */
+                to?: string;
                 /** @description The maximum number of items on the page. */
                 limit?: number;
                 /** @description The `nextCursor` of the page before; the first page if omitted. */
@@ -3705,10 +3712,16 @@ export interface operations {
                 customerId?: string;
                 /** @description The name of an endpoint in the config. */
                 endpoint?: string;
-                /** @description Only events that were first received at this instant or later. */
+                /** @description Only what was received, changed or queued at this instant or later. */
                 from?: string;
-                /** @description Only events that were first received before this instant. */
+                /** @description Only what was received, changed or queued before this instant. */
                 to?: string;
+                /** @description Only events of this payment. */
+                paymentId?: string;
+                /** @description Only events of this subscription. */
+                subscriptionId?: string;
+                /** @description If true, only events under whose id another body came. */
+                conflicts?: boolean;
                 /** @description The maximum number of items on the page. */
                 limit?: number;
                 /** @description The `nextCursor` of the page before; the first page if omitted. */
@@ -3857,9 +3870,9 @@ export interface operations {
                 customerId?: string;
                 /** @description The name of an endpoint in the config. */
                 endpoint?: string;
-                /** @description Only events that were first received at this instant or later. */
+                /** @description Only what was received, changed or queued at this instant or later. */
                 from?: string;
-                /** @description Only events that were first received before this instant. */
+                /** @description Only what was received, changed or queued before this instant. */
                 to?: string;
                 /** @description The `nextCursor` of the page before; the first page if omitted. */
                 cursor?: string;

@@ -154,6 +154,7 @@ export async function startDaemon(
     }
     await warnIfPolicyDiffers()
     const metrics = createMetrics(bytesBeingRead)
+    metrics.begin(config.endpoints.map(({ name }) => name))
     const { writer } = store
     // Another process may outdate an answer unnoticed.
     const keptAnswers = shared === null ? createKeptAnswers() : createKeptAnswers(0)
@@ -346,6 +347,7 @@ export async function startDaemon(
       reload: async (next) => {
         current = next
         catalog = catalogOf(next.products)
+        metrics.begin(endpointNames())
         keptAnswers.forgetAll()
         changeStream.wake()
         await following.reload(next)

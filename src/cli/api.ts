@@ -37,7 +37,7 @@ export interface ApiRequest {
   /** Sent as JSON. */
   readonly body?: unknown
   /** Sent as it is, instead of a JSON body. */
-  readonly content?: { readonly type: string; readonly text: string }
+  readonly content?: { readonly type: string; readonly text: string | Buffer }
   readonly headers?: Readonly<Record<string, string>>
 }
 

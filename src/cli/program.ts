@@ -7,12 +7,14 @@ import type { RegisterCommand } from './command.js'
 import { configCommands } from './config.js'
 import type { CliContext } from './context.js'
 import { controlCommands } from './control.js'
+import { changesCommand } from './customers/changes.js'
 import { databaseCommands } from './database.js'
 import { doctorCommand } from './doctor.js'
 import { eventsCommands } from './events.js'
 import { reportFailure } from './failure.js'
 import { importCommand } from './import.js'
 import { recomputeCommands } from './recompute.js'
+import { sendCommand } from './send.js'
 import { syncCommands } from './sync.js'
 import { withVisibleText } from './text.js'
 import { triggerCommand } from './trigger.js'
@@ -50,7 +52,9 @@ export function createCommands({ openInput }: CommandsDeps): readonly RegisterCo
   return [
     ...controlCommands,
     triggerCommand,
+    sendCommand(openInput),
     ...accessCommands,
+    changesCommand,
     ...eventsCommands,
     ...actsCommands,
     ...configCommands,

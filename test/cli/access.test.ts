@@ -13,6 +13,7 @@ import {
   type Exit,
   failureOf,
   run,
+  serveHere,
   takeIn,
 } from '../world.js'
 
@@ -209,7 +210,7 @@ describe('latchkey explain', () => {
     const folder = await folderWith([...story.slice(0, 2), ...more.map(({ body }) => deliveryOf(body))])
     const { stdout } = await at(folder, 'explain cus_1 pro_1')
     expect(stdout).toContain(
-      '\nWaiting\n  evt_4  payment.authorized  Authorization of pay_9: waits until an event names its customer.\n',
+      '\nWaiting\n  1 held event of pro_1 names no customer: latchkey events list --disposition held --environment live\n',
     )
     expect(stdout).toContain(`\nComing ends\n  Access by subscription sub_1 ends at ${expires_at}`)
   })
@@ -285,6 +286,35 @@ it('explain says who acted by hand, and why', async () => {
   expect(stdout).toContain(`Grant by hand: for good. Access to pro_1 begins. By ${actor}: goodwill.\n`)
   expect(stdout).toContain(`Access to pro_1 ends. By ${actor}.\n`)
   expect(stdout).toContain(`until it is unblocked. By ${actor}: fraud.\n`)
+})
+
+it('a grant to a customer and of a product that nobody knows is made, with a warning', async () => {
+  const folder = await folderWith([told('payment.authorized', 'pay_1', 'cus_1', 'pro_1', 0)])
+  await serveHere(folder, { now: () => NOW })
+  const product =
+    'warning: the config does not name the product pro_tpyo, and no customer ever had access to it: check the id\n'
+  const customer = (id: string) => `warning: nothing was known of ${id} in live: check the id\n`
+  for (const [words, stderr] of [
+    ['grant cus_1 pro_1 --reason x', ''],
+    ['grant cus_1 pro_tpyo --reason x', product],
+    // Granted once, it is known.
+    ['grant cus_1 pro_tpyo --reason x', ''],
+    ['grant cus_typo pro_1 --reason x', customer('cus_typo')],
+    ['block cus_other pro_1 --reason x', customer('cus_other')],
+  ] as const) {
+    const done = await at(folder, words)
+    expect([words, done]).toMatchObject([words, { code: 0, stderr }])
+    expect(done.stdout).toMatch(/^done in live: man_/)
+  }
+})
+
+it('check names the first few of many sources, and counts the rest', async () => {
+  const payments = Array.from({ length: 108 }, (_, n) => `pay_${String(n).padStart(3, '0')}`)
+  const folder = await folderWith(payments.map((id) => told('payment.authorized', id, 'cus_1', 'pro_1', 0)))
+  const { stdout } = await at(folder, 'check cus_1')
+  expect(stdout).toMatch(/ {2}\(payment pay_000, payment pay_001, payment pay_002 and 105 more\)\n$/)
+  const { entitlements } = JSON.parse((await at(folder, 'check cus_1 --json')).stdout)
+  expect(entitlements[0].sources).toHaveLength(108)
 })
 
 it.each(['grant cus_9 pro_1 --reason x', 'block cus_9 --reason x', 'erase cus_9 --yes'])(
