@@ -8,7 +8,6 @@ const ON_BOTH_ENGINES = [
   'daemon/{membership-log,odd-payload,payload,questions,rebuilds,replays,retention}',
   'history/export',
   'ingest/any-order',
-  'people/erasure',
   'people/{erasure,ids}',
   'releases',
   'sync/webhook/any-answers',
