@@ -18,6 +18,7 @@ import type { SyncContext } from './context.js'
 import { loadActiveProducts, productsOfTargets } from './desired.js'
 import { type BackOff, backOffMs } from './limits.js'
 import { inBatches, oneAtATime } from './loop.js'
+import { HeldBackError } from './outgoing.js'
 import { ActionRequiredError, type Platform, RetryableError } from './platform.js'
 import type { AdapterName, SyncTarget } from './target.js'
 
@@ -30,7 +31,7 @@ const BACK_OFF: BackOff = { first: 1_000, most: 15 * 60_000 }
 /** Shorter waits are normal and not logged. */
 const LONG_WAIT_MS = 60_000
 
-/** `superseded`: the desired state changed meanwhile, and no call was made. */
+/** `superseded`: the desired state changed meanwhile, or another process makes the calls now. */
 export type AttemptResult =
   | 'given'
   | 'taken'
@@ -144,6 +145,7 @@ export function createReconciler(
         gate.answered(target, clock())
         return answer
       } catch (error) {
+        if (error instanceof HeldBackError) throw error
         throw new CallFailed('', { cause: error })
       }
     }
@@ -171,6 +173,8 @@ export function createReconciler(
         }
       }
     } catch (error) {
+      // It was stored as begun: like after a crash, the call is made again.
+      if (error instanceof HeldBackError) return 'superseded'
       if (!(error instanceof CallFailed)) throw error
       const { isRefused, isStop, ...failed } = judge(error.cause, membership, target)
       await step({ kind: 'failed', desired, wasBegun, undo: isRefused ? known : null, ...failed })

@@ -234,6 +234,7 @@ export async function createSync({
 
   return {
     wake: loop.wake,
+    mayCall: context.mayCall,
     /** @param environments whose targets are shown; both if omitted */
     status(environments: readonly Environment[] = ENVIRONMENTS) {
       const used = PLATFORM_NAMES.filter(

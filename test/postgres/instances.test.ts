@@ -237,6 +237,40 @@ describe('two instances on one database', () => {
     await eventually(() => expect([given(one), given(other), led(other)]).toEqual([1, 1, 1]))
   })
 
+  it('make no call that waits behind another as the lease goes to the other instance', async () => {
+    const discord = await startDiscord()
+    const config = {
+      products: { [PRODUCT]: { targets: [{ adapter: 'discord', guildId: GUILD_ID, roleId: GOLD_ROLE_ID }] } },
+      sync: { discord: { botToken: BOT_TOKEN, apiUrl: discord.url } },
+    }
+    const daemon = await runDaemon({ config })
+    const customers = [1, 2, 3]
+    discord.guild.join(...customers.map(accountId))
+    const changes = () => discord.calls.filter(({ method }) => method === 'PUT')
+    await eventually(async () =>
+      expect((await call(daemon, 'GET', '/sync')).json).toMatchObject({ leads: true }),
+    )
+    const { promise: answered, resolve: answer } = Promise.withResolvers<void>()
+    const store = await openStoreAt(daemon.databaseFile, { readOnly: false })
+    const begun = async () =>
+      (await store.selectFrom('memberships').where('given', '=', 1).selectAll().execute()).length
+
+    // The library sends the calls to one guild one after another.
+    await discord.setState({ once: answered, route: 'role' })
+    for (const n of customers) await send(daemon, paid(n))
+    await eventually(async () => expect([await begun(), changes().length]).toEqual([3, 1]))
+    await sql`update settings set value = 'another 9999999999999' where key = 'lease.following'`.execute(
+      store,
+    )
+    await eventually(async () =>
+      expect((await call(daemon, 'GET', '/sync')).json).toMatchObject({ leads: false }),
+    )
+    answer()
+    await daemon.stop()
+    expect(changes()).toHaveLength(1)
+    await store.destroy()
+  })
+
   it('go on after every connection was lost', async () => {
     const [one, other] = await two()
     await send(one, paid(1))
@@ -297,4 +331,28 @@ describe('a lease', () => {
     expect(rows).toEqual([])
     await Promise.all([one.close(), other.close()])
   })
+
+  it.each([
+    ['past', '1'],
+    ['future', '9999999999999'],
+  ])(
+    'is taken from a holder that has not renewed it for 15 s, though its end in the database is in the %s',
+    async (when, end) => {
+      const store = await storeAt(`a lease that ends in the ${when}`, 'test')
+      const held = `another ${end}`
+      const set = (value: string) =>
+        sql`insert into settings values ('lease.test', ${value}) on conflict (key) do update
+          set value = excluded.value`
+      const db = await openStoreAt(`a lease that ends in the ${when}`, { readOnly: false })
+      await set(held).execute(db)
+      const from = performance.now()
+      const { promise: taken, resolve } = Promise.withResolvers<void>()
+      store.lease.keep(resolve)
+      await taken
+      expect(performance.now() - from).toBeGreaterThan(15_000)
+      expect(store.lease.isHeld()).toBe(true)
+      await store.lease.release()
+      await Promise.all([db.destroy(), store.close()])
+    },
+  )
 })

@@ -21,6 +21,7 @@ import type { Db } from '../../store/schema.js'
 import type { Tools } from '../context.js'
 import { createLoop, inBatches, oneAtATime } from '../loop.js'
 import type { Reach } from '../outages.js'
+import { HeldBackError, type Outgoing } from '../outgoing.js'
 import {
   type Answer,
   isDelivered,
@@ -109,6 +110,7 @@ export interface OutboundDeps extends Tools {
   readonly isPaused: () => Promise<boolean>
   /** By the id of an address. */
   readonly reachOf: (id: string) => Reach
+  readonly outgoing: Outgoing
 }
 
 /** The state of sending to one address, so that none waits for another. */
@@ -135,7 +137,8 @@ function customerOf({ environment, customerId }: Pick<Change, 'environment' | 'c
  * position in the change log is stored for each: every later change is sent.
  */
 export async function createOutbound(deps: OutboundDeps) {
-  const { db, writeSync, addresses, featuresOf, isPaused, clock, random, reachOf, log } = deps
+  const { db, writeSync, addresses, featuresOf, isPaused, clock, random, reachOf, outgoing, log } = deps
+  const { post = fetch } = deps
   const stopping = new AbortController()
   const testing = new AbortController()
   const settle = inBatches(async (outcomes: readonly MessageOutcome[]) => {
@@ -201,6 +204,7 @@ export async function createOutbound(deps: OutboundDeps) {
       .catch((error: unknown) => {
         // It is sent again, under the same id.
         lane.closedUntil = clock() + AFTER_FAILURE_MS
+        if (error instanceof HeldBackError) return
         log.error({ err: error }, 'could not store the result of an outbound webhook message')
       })
       .finally(() => {
@@ -216,7 +220,9 @@ export async function createOutbound(deps: OutboundDeps) {
     const { cursor, environment, customerId, productId } = message.change
     const sent = sentOf(message, featuresOf(productId))
     const at = clock()
-    const answered = await postMessage(to, sent, at, stopping.signal, deps.post).catch((error: unknown) => {
+    const answered = await postMessage(to, sent, at, stopping.signal, (address, options) =>
+      outgoing.send((signal) => post(address, { ...options, signal }), options.signal),
+    ).catch((error: unknown) => {
       // Aborted: the result is unknown, and the message stays due.
       if (stopping.signal.aborted) return null
       throw error
@@ -308,7 +314,7 @@ export async function createOutbound(deps: OutboundDeps) {
       if (to === undefined) return null
       const at = clock()
       const sent = testOf(type, environment ?? to.environments[0] ?? 'live', at)
-      const answer = await postMessage(to, sent, at, testing.signal, deps.post).catch((error: unknown) => {
+      const answer = await postMessage(to, sent, at, testing.signal, post).catch((error: unknown) => {
         if (testing.signal.aborted) return UNANSWERED
         throw error
       })

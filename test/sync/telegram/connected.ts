@@ -48,6 +48,7 @@ export interface ConnectOptions {
   readonly botToken?: string
   readonly clock?: () => number
   readonly accountAsked?: Sync['accountAsked']
+  readonly isLeader?: () => boolean
 }
 
 /** The messenger's part of the daemon on a store of its own; nobody may join unless told otherwise. */
@@ -56,7 +57,7 @@ export async function connect(
   options: ConnectOptions = {},
 ): Promise<ConnectedTelegram> {
   const { file = temporaryFile(), products = PRODUCTS, clock = Date.now } = options
-  const { botToken = BOT_TOKEN, accountAsked = async () => 'decline' } = options
+  const { botToken = BOT_TOKEN, accountAsked = async () => 'decline', isLeader } = options
   const lines: string[] = []
   const asked: string[] = []
   let rechecks = 0
@@ -86,6 +87,7 @@ export async function connect(
       rechecks += 1
     },
     clock,
+    ...(isLeader && { isLeader }),
     random: () => 0,
     log: createLogger('trace', { write: (line) => void lines.push(line) }),
   }

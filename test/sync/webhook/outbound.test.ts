@@ -31,6 +31,18 @@ async function telling(answer?: AnswerMessage) {
 }
 
 describe('the outbound webhook', () => {
+  it('sends no message that may not leave any more, and sends it once messages may leave again', async () => {
+    const { store, receiver, outbound, stateIs } = await telling()
+    store.holdBack(true)
+    await store.change({})
+    await eventually(() => expect(store.heldBack()).toBe(1))
+    store.holdBack(false)
+    expect(receiver.received).toEqual([])
+    pass(outbound, MINUTE)
+    await arrive(receiver, 1)
+    await stateIs({ waiting: 0, lastError: null })
+  })
+
   it('posts a change as the change log has it, signed as the library verifies', async () => {
     const { store, receiver, stateIs } = await telling()
     await store.change({})
