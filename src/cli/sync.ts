@@ -12,7 +12,7 @@ import type {
   SyncStatusJson,
   WebhookTestJson,
 } from '../handlers/sync.js'
-import type { ShownState } from '../store/membership.js'
+import type { ShownState } from '../sync/membership.js'
 import type { Api } from './api.js'
 import {
   apiCommand,

@@ -7,7 +7,7 @@ import { LatchkeyError } from '../errors.js'
 import type { SyncState } from '../operations/metrics.js'
 import { PLATFORM_NAMES } from '../provider/accounts.js'
 import type { Environment } from '../provider/event.js'
-import type { MembershipKey, ShownState } from '../store/membership.js'
+import type { MembershipKey } from '../store/memberships.js'
 import type {
   LoggedMessage,
   MessageFilter,
@@ -15,8 +15,10 @@ import type {
   MessagePage,
   MessageStatus,
 } from '../store/messages.js'
+import type { ShownState } from '../sync/membership.js'
 import type { TestResult } from '../sync/outbound/outbound.js'
-import type { RunOptions, Sync, SyncRun } from '../sync/sync.js'
+import type { RunOptions, SyncRun } from '../sync/run.js'
+import type { Sync } from '../sync/sync.js'
 import { counts, environment, instant, platformCall, toJson } from './answers.js'
 import { idText } from './body.js'
 import { beginsBeforeItEnds, LATER_THAN_TO } from './events.js'

@@ -1,6 +1,6 @@
 import { type ManualEvent, type Normalized, parseManualEvent } from '../provider/event.js'
 import { normalise } from '../provider/normalise.js'
-import type { DeliveryInput } from '../store/event-questions.js'
+import type { DeliveryInput } from '../store/events.js'
 import { type DeliveredEvent, loadManualEvents } from '../store/events.js'
 import type { Tx } from '../store/schema.js'
 import { loadSourcesOfCustomers } from '../store/sources.js'

@@ -10,11 +10,11 @@ import {
   startChangeLogEpoch,
 } from '../../../src/store/changes.js'
 import type { Database } from '../../../src/store/schema.js'
-import type { WriteSync } from '../../../src/store/sync-writes.js'
 import { createOutages } from '../../../src/sync/outages.js'
 import type { WebhookAddress } from '../../../src/sync/outbound/message.js'
 import { createOutbound } from '../../../src/sync/outbound/outbound.js'
 import { createOutgoing } from '../../../src/sync/outgoing.js'
+import type { WriteSync } from '../../../src/sync/writes.js'
 import { emptyStores } from '../../store/temporary-store.js'
 import { SECRET } from './receiver.js'
 
