@@ -12,6 +12,7 @@ import { doctorCommand } from './doctor.js'
 import { eventsCommands } from './events.js'
 import { reportFailure } from './failure.js'
 import { importCommand } from './import.js'
+import { messageCommands } from './messages.js'
 import { recomputeCommands } from './recompute.js'
 import { syncCommands } from './sync.js'
 import { triggerCommand } from './trigger.js'
@@ -54,6 +55,7 @@ export function createCommands({ openInput }: CommandsDeps): readonly RegisterCo
     ...recomputeCommands,
     importCommand(openInput),
     ...syncCommands,
+    ...messageCommands,
     ...databaseCommands,
     doctorCommand,
   ]

@@ -9,13 +9,8 @@ import {
   type RetryFilter,
   saveMemberships,
 } from '../store/memberships.js'
-import {
-  expireMessages,
-  queueMessages,
-  recordOutcomes,
-  replayMessages,
-  retryMessages,
-} from '../store/messages.js'
+import { expireMessages } from '../store/message-log.js'
+import { queueMessages, recordOutcomes, replayMessages, retryMessages } from '../store/message-queue.js'
 import { forgetJobRecords, saveJobRecord, stopJob } from '../store/recompute.js'
 import type { Tx } from '../store/schema.js'
 import { markLinkedCustomers, saveSyncSettings, setSyncPaused, unmarkForSync } from '../store/sync-state.js'

@@ -43,15 +43,14 @@ import {
   loadMemberships,
   nextDueAt,
 } from '../../src/store/memberships.js'
+import { readWebhookState } from '../../src/store/message-counters.js'
+import { expireMessages, findMessages } from '../../src/store/message-log.js'
 import {
-  expireMessages,
-  findMessages,
   loadDueMessages,
   nextMessageAfter,
-  readWebhookState,
   recordOutcomes,
   replayMessages,
-} from '../../src/store/messages.js'
+} from '../../src/store/message-queue.js'
 import { loadGroupRows, loadGroupRowsBeyond, loadHistories, savePlaces } from '../../src/store/recompute.js'
 import type { Database } from '../../src/store/schema.js'
 import {
@@ -99,6 +98,7 @@ const OUTCOMES = [
 const MESSAGE_OUTCOMES = [1, 2].map((cursor) => ({
   cursor,
   webhook: 'crm',
+  queuedAt: NOON,
   environment: 'live' as const,
   customerId: `cus_${cursor}`,
   log: [{ at: NOON, status: 204, error: null, ms: 1 }] as const,

@@ -2,21 +2,22 @@ import type { ChangeType } from '../../entitlements/entitlement.js'
 import type { Environment } from '../../provider/event.js'
 import { type Change, latestCursor } from '../../store/changes.js'
 import type { RetryFilter } from '../../store/memberships.js'
+import { readWebhookState, type WebhookState } from '../../store/message-counters.js'
 import {
   type Attempt,
   findMessages,
+  type MessageFilter,
+  type MessageKey,
+  type MessagePage,
+} from '../../store/message-log.js'
+import {
   lastRetryOf,
   loadDueMessages,
   type Message,
-  type MessageFilter,
-  type MessageKey,
   type MessageOutcome,
-  type MessagePage,
   nextMessageAfter,
   type QueuedMessages,
-  readWebhookState,
-  type WebhookState,
-} from '../../store/messages.js'
+} from '../../store/message-queue.js'
 import type { Db } from '../../store/schema.js'
 import type { Tools } from '../context.js'
 import { createLoop, inBatches, oneAtATime } from '../loop.js'
@@ -237,7 +238,8 @@ export async function createOutbound(deps: OutboundDeps) {
     const result = judgeAnswer(answer, message, now, random())
     const kept = message.log.slice(1 - ATTEMPTS_KEPT)
     const attempts = [...kept, { at, ms: now - at, ...shownOf(answer) }] as const
-    await settle({ cursor, webhook: to.id, environment, customerId, log: attempts, result })
+    const { queuedAt } = message
+    await settle({ cursor, webhook: to.id, queuedAt, environment, customerId, log: attempts, result })
     logAttempt(to, sent.id, message, result)
   }
 
