@@ -6,7 +6,6 @@ import { createBatchWriter } from '../../src/ingest/commit.js'
 import { undatedAct } from '../../src/people/acts.js'
 import { NORMALIZER_VERSION } from '../../src/provider/event.js'
 import { executedMigrations, migrate } from '../../src/store/migrate.js'
-import { openPostgresStore } from '../../src/store/postgres/store.js'
 import { loadJobRecord, NOTHING_READ, saveJob, saveJobRecord } from '../../src/store/recompute.js'
 import { ENVIRONMENTS } from '../../src/store/schema.js'
 import { savePolicy } from '../../src/store/settings.js'
@@ -18,6 +17,7 @@ import { accountId, BOT_TOKEN, GOLD_ROLE_ID, GUILD_ID } from '../platforms/disco
 import { startDiscord } from '../platforms/discord-server.js'
 import { eventually } from '../setup/eventually.js'
 import { keyEntry, openStoreAt, postgresAt } from '../world.js'
+import { storeAt } from './lease-store.js'
 
 /** Two daemons on one database. */
 async function two(config: Record<string, unknown> = {}): Promise<readonly [RunningDaemon, RunningDaemon]> {
@@ -297,62 +297,4 @@ it('of the daemons that start at once on an empty database, one makes the tables
   await db.destroy()
   await expect(start()).rejects.toMatchObject({ code: 'schema_too_new' })
   expect(await dispositionsOf([await send(daemons[0] as RunningDaemon, paid(4))])).toEqual(['applied'])
-})
-
-/** What an instance has, without a daemon. */
-async function storeAt(file: string, lease = 'recompute') {
-  const store = await openPostgresStore(await postgresAt(file), DOCUMENTED_POLICY, (db) => ({
-    close: () => db.destroy(),
-  }))
-  return { ...store, lease: store.lease(lease) }
-}
-
-describe('a lease', () => {
-  it('is held by one, and keeps a holder who was stopped for a while from writing', async () => {
-    const file = 'a lease'
-    const [one, other] = [await storeAt(file, 'test'), await storeAt(file, 'test')]
-    const outcome = await one.lease.during(one.own, async (fenced) => {
-      expect(await other.lease.during(other.own, async () => 'both')).toBeNull()
-      const write = () =>
-        fenced.transaction().execute((trx) => sql`insert into settings values ('written', 'x')`.execute(trx))
-      // What others find once this one has stood still for too long.
-      await sql`update settings set value = split_part(value, ' ', 1) || ' 1' where key = 'lease.test'`.execute(
-        fenced,
-      )
-      expect(await other.lease.during(other.own, () => write().catch(({ message }: Error) => message))).toBe(
-        'Another instance has taken this over.',
-      )
-      return 'ended'
-    })
-    expect(outcome).toBe('ended')
-    const { rows } = await sql`select key from settings where key in ('lease.test', 'written')`.execute(
-      one.reader,
-    )
-    expect(rows).toEqual([])
-    await Promise.all([one.close(), other.close()])
-  })
-
-  it.each([
-    ['past', '1'],
-    ['future', '9999999999999'],
-  ])(
-    'is taken from a holder that has not renewed it for 15 s, though its end in the database is in the %s',
-    async (when, end) => {
-      const store = await storeAt(`a lease that ends in the ${when}`, 'test')
-      const held = `another ${end}`
-      const set = (value: string) =>
-        sql`insert into settings values ('lease.test', ${value}) on conflict (key) do update
-          set value = excluded.value`
-      const db = await openStoreAt(`a lease that ends in the ${when}`, { readOnly: false })
-      await set(held).execute(db)
-      const from = performance.now()
-      const { promise: taken, resolve } = Promise.withResolvers<void>()
-      store.lease.keep(resolve)
-      await taken
-      expect(performance.now() - from).toBeGreaterThan(15_000)
-      expect(store.lease.isHeld()).toBe(true)
-      await store.lease.release()
-      await Promise.all([db.destroy(), store.close()])
-    },
-  )
 })
