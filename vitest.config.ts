@@ -10,7 +10,9 @@ const ON_BOTH_ENGINES = [
   'ingest/any-order',
   'people/{erasure,ids}',
   'releases',
-  'sync/webhook/any-answers',
+  'sync/{failures,follow,removals}',
+  'sync/telegram/updates',
+  'sync/webhook/{any-answers,log,outbound}',
 ].map((name) => `test/${name}.test.ts`)
 
 const ON_POSTGRES = 'test/postgres/**/*.test.ts'

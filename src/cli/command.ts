@@ -5,7 +5,7 @@ import { isUsableId } from '../provider/ids.js'
 import type { Api, ApiOptions, WhereNone } from './api.js'
 import type { CliContext, SharedOptions } from './context.js'
 import type { PersonWay } from './customers/person.js'
-import { type Paint, paintFor } from './text.js'
+import { type Paint, paintFor, table } from './text.js'
 
 /**
  * Adds one command to the program. Its action resolves when the work is done, and rejects if the work failed.
@@ -311,6 +311,27 @@ export function isUnknownIn(api: Api, environment: Environment, customerId: stri
 
 export function unknownProductText(productId: string): string {
   return `the config does not name the product ${productId}, and no customer ever had access to it`
+}
+
+/** The API's maximum page size. */
+export const LISTED = 100
+
+/** Shows the first page of a list, and says if there is more. */
+export async function showPage<Item>(
+  path: string,
+  query: Parameters<Api['get']>[1] & { readonly limit: number },
+  cellsOf: (item: Item) => readonly string[],
+  none: string,
+  { api, options, context, show }: GivenApiCommand<Record<never, never>>,
+): Promise<void> {
+  const { items, pagination } = await api.get<{
+    readonly items: readonly Item[]
+    readonly pagination: { readonly hasMore: boolean }
+  }>(path, query)
+  show({ items, hasMore: pagination.hasMore }, (paint) =>
+    items.length === 0 ? `${none}\n` : table(items.map(cellsOf), paint),
+  )
+  if (pagination.hasMore && !options.json) context.err(`note: there are more than these ${query.limit}\n`)
 }
 
 /** One line of JSON. */

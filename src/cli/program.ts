@@ -13,6 +13,7 @@ import { doctorCommand } from './doctor.js'
 import { eventsCommands } from './events.js'
 import { reportFailure } from './failure.js'
 import { importCommand } from './import.js'
+import { messageCommands } from './messages.js'
 import { recomputeCommands } from './recompute.js'
 import { sendCommand } from './send.js'
 import { syncCommands } from './sync.js'
@@ -61,6 +62,7 @@ export function createCommands({ openInput }: CommandsDeps): readonly RegisterCo
     ...recomputeCommands,
     importCommand(openInput),
     ...syncCommands,
+    ...messageCommands,
     ...databaseCommands,
     doctorCommand,
   ]

@@ -1,8 +1,8 @@
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import type { Incoming, ManualAct } from '../ingest/delivery.js'
 import type { RecomputePlan } from '../recompute/run.js'
-import type { DeliveryInput } from '../store/event-questions.js'
-import type { SyncWriteName } from '../store/sync-writes.js'
+import type { DeliveryInput } from '../store/events.js'
+import type { SyncWriteName } from '../sync/writes.js'
 
 /** Requests to the writer thread. `now` (epoch milliseconds) is its only clock. */
 export type ThreadRequest = { readonly id: number; readonly now: number } & (

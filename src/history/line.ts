@@ -13,7 +13,7 @@ import {
   TIMESTAMP_HEADER,
   verifySignatureAsOf,
 } from '../provider/signature.js'
-import type { DeliveryInput } from '../store/event-questions.js'
+import type { DeliveryInput } from '../store/events.js'
 
 const base64 = z.string().transform((text, context) => {
   const bytes = Buffer.from(text, 'base64')

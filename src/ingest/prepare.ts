@@ -1,7 +1,7 @@
 import { type ManualEvent, type Normalized, parseManualEvent } from '../provider/event.js'
 import { BODY_ID_PREFIX } from '../provider/ids.js'
 import { normalise } from '../provider/normalise.js'
-import type { DeliveryInput } from '../store/event-questions.js'
+import type { DeliveryInput } from '../store/events.js'
 import { type DeliveredEvent, loadManualEvents } from '../store/events.js'
 import type { Tx } from '../store/schema.js'
 import { loadSourcesOfCustomers } from '../store/sources.js'

@@ -1,14 +1,9 @@
 import { type RawBuilder, type Selectable, sql } from 'kysely'
 import type { HoldReason, SourceKey } from '../entitlements/model.js'
 import { HOLD_REASON_TEXT } from '../entitlements/reasons.js'
-import {
-  type Environment,
-  type NormalizedEvent,
-  QUARANTINE_TEXT,
-  type QuarantineReason,
-} from '../provider/event.js'
+import { type Environment, QUARANTINE_TEXT, type QuarantineReason } from '../provider/event.js'
 import { type EventPageFilter, matchesFilter, walkEvents, walkNumbered } from './event-walk.js'
-import type { DeliveredEvent, RemovedBody, SignedHeaders } from './events.js'
+import type { DeliveryInput, RemovedBody, SignedHeaders } from './events.js'
 import type { BodyColumns, Db, EventsTable } from './schema.js'
 import { loadLinks, loadSourceRows, readHistory } from './sources.js'
 import { eventInForm, isAltered, sha256Of } from './stored-form.js'
@@ -226,20 +221,6 @@ type BodyRemoval = Pick<RemovedBody, 'why' | 'at'>
 /** Null: the original body is stored. */
 function removalIn({ body_removed: why, body_removed_at: at }: RemovalColumns): BodyRemoval | null {
   return why === null || at === null ? null : { why, at }
-}
-
-/** One delivery or change by hand, with everything needed to store the same event elsewhere. */
-export interface DeliveryInput
-  extends Pick<DeliveredEvent, 'environment' | 'endpoint' | 'receivedAt' | 'headers'> {
-  /** The exact bytes; with a `reading`, the rest of them, or empty. */
-  readonly body: Buffer
-  /** The normalised event, if its bytes were removed or rewritten. */
-  readonly reading?: {
-    readonly event: NormalizedEvent
-    /** Of the original, in lower-case hex. */
-    readonly bodySha256: string
-    readonly removed: RemovedBody
-  }
 }
 
 /** Why a delivery can't be exported: its bytes were removed, or altered. */

@@ -15,6 +15,8 @@ import { problem } from '../problem.js'
 import * as rebuilds from '../rebuilds.js'
 import { replay } from '../replays.js'
 import { errorsOf, type Route, type RouteGroup } from '../route.js'
+import { membership } from '../sync/memberships.js'
+import { message } from '../sync/messages.js'
 import * as sync from '../sync.js'
 import { EXAMPLES } from './examples.js'
 import type { ApiDocument, Content, JsonSchema, Operation, Parameter, Response } from './model.js'
@@ -47,9 +49,9 @@ const NAMED: Readonly<Record<string, z.ZodType>> = {
   Job: rebuilds.jobAnswer,
   Replay: replay,
   SyncStatus: sync.syncStatus,
-  Membership: sync.membership,
+  Membership: membership,
   SyncPlan: sync.planAnswer,
-  Message: sync.message,
+  Message: message,
   SyncRun: sync.ran,
   Findings: doctorAnswer,
   DaemonStatus: control.statusAnswer,
