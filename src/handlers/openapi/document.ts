@@ -50,6 +50,7 @@ const NAMED: Readonly<Record<string, z.ZodType>> = {
   Membership: sync.membership,
   SyncPlan: sync.planAnswer,
   Message: sync.message,
+  WebhookMessage: sync.webhookMessage,
   SyncRun: sync.ran,
   Findings: doctorAnswer,
   DaemonStatus: control.statusAnswer,
@@ -129,6 +130,7 @@ export function describeApi(groups: readonly RouteGroup<never>[], version: strin
     servers: [{ url: '/', description: 'The daemon that serves this document.' }],
     tags: groups.map(({ name, about }) => ({ name, description: about })),
     paths,
+    webhooks: webhooksOf(made),
     components: {
       securitySchemes: {
         key: { type: 'http', scheme: 'bearer', description: 'An API key, made with `latchkey keys create`.' },
@@ -144,6 +146,43 @@ export function describeApi(groups: readonly RouteGroup<never>[], version: strin
     },
   }
   return JSON.parse(JSON.stringify(document).replaceAll('"#/$defs/', '"#/components/schemas/')) as ApiDocument
+}
+
+/** The outbound webhooks. One message has the same headers and form as another; its type says what has happened. */
+function webhooksOf(made: Made): ApiDocument['webhooks'] {
+  const header = (name: string, description: string): Parameter => ({
+    name,
+    in: 'header',
+    required: true,
+    description,
+    schema: { type: 'string' },
+  })
+  const parameters = [
+    header('webhook-id', 'The same at every attempt and at every address.'),
+    header('webhook-timestamp', 'When this attempt was signed, in Unix seconds.'),
+    header(
+      'webhook-signature',
+      'One or more of `v1,` and the base64 HMAC-SHA256, by the Standard Webhooks scheme.',
+    ),
+  ]
+  const content = { 'application/json': { schema: schemaOf(sync.webhookMessage, made) } }
+  const post = (type: string, summary: string): Operation => ({
+    operationId: type.replace(/\.(.)/, (_, letter) => letter.toUpperCase()),
+    tags: ['Sync'],
+    summary,
+    description: 'Posted to your addresses.',
+    security: [],
+    parameters,
+    requestBody: { required: true, content },
+    responses: {
+      '2XX': { description: 'Delivered.' },
+      410: { description: 'Never to be sent again.' },
+      default: { description: 'Tried again, for three days.' },
+    },
+  })
+  return Object.fromEntries(
+    Object.entries(sync.MESSAGE_TYPES).map(([type, summary]) => [type, { post: post(type, summary) }]),
+  )
 }
 
 interface Made {
