@@ -12,7 +12,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it, vi } from 'vitest'
 import { blocks } from './process/readme.js'
 import { freePort } from './setup/free-port.js'
 import {
@@ -199,6 +199,9 @@ async function installInto(
   }
   return file
 }
+
+/** Generous, for a machine that has other work too. */
+vi.setConfig({ testTimeout: 300_000 })
 
 it('the package holds what it needs and no more, and works in an empty folder', async () => {
   const folder = temporaryFolder()
