@@ -49,8 +49,10 @@ describe('every page', () => {
     const isChecked: Readonly<Record<string, (fence: ReturnType<typeof fencesOf>[number]) => boolean>> = {
       sh: () => true,
       json: () => true,
-      // By test/process/readme.test.ts, test/embedding.test.ts and test/client/gates.test.ts.
+      // By test/process/readme.test.ts, test/embedding.test.ts, test/client/gates.test.ts and test/package.test.ts.
       js: ({ page }) => ['docs/webhooks.md', 'docs/embedding.md', 'docs/client.md'].includes(page),
+      // By test/package.test.ts.
+      ts: ({ page }) => page === 'docs/client.md',
       // By test/postgres/partitions.test.ts.
       sql: ({ page }) => page === 'docs/scaling.md',
       text: ({ outputOf }) => outputOf !== null,

@@ -14,6 +14,7 @@ import type {
 import type { TestResult } from '../../sync/outbound/outbound.js'
 import { counts, environment, instant } from '../answers.js'
 import { idText, invalidField } from '../body.js'
+import { changeAnswer } from '../customers.js'
 import { beginsBeforeItEnds, LATER_THAN_TO } from '../events.js'
 import {
   firstOf,
@@ -40,12 +41,16 @@ interface MessageDeps {
   readonly sync: MessageQuestions
 }
 
-const TYPES = [
-  'entitlement.granted',
-  'entitlement.changed',
-  'entitlement.revoked',
-] as const satisfies readonly ChangeType[]
-const messageType = z.enum(TYPES, `must be one of ${TYPES.join(', ')}`)
+/** When a message of each type is sent. */
+export const MESSAGE_TYPES = {
+  'entitlement.granted': 'The customer had no access to the product, and has it now.',
+  'entitlement.changed': 'Anything else changed, such as the end of the access.',
+  'entitlement.revoked': 'The customer had access, and has none now.',
+} as const satisfies Record<ChangeType, string>
+const messageType = z.enum(
+  Object.keys(MESSAGE_TYPES) as ChangeType[],
+  `must be one of ${Object.keys(MESSAGE_TYPES).join(', ')}`,
+)
 const STATUSES = ['pending', 'delivered', 'failed'] as const satisfies readonly MessageStatus[]
 const messageStatus = z.enum(STATUSES, `must be one of ${STATUSES.join(', ')}`)
 
@@ -66,6 +71,14 @@ export const message = z.object({
   attempts: z.array(z.object({ at: instant, ...attempt })),
 })
 export type MessageJson = z.input<typeof message>
+
+/** What an outbound webhook posts. */
+export const webhookMessage = z.object({
+  type: messageType,
+  timestamp: instant,
+  test: z.literal(true).exactOptional().describe('A test: it is about nobody.'),
+  data: changeAnswer,
+})
 
 const messagePlace = placeIn<MessageKey>(
   (text) => {
