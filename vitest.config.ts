@@ -3,7 +3,7 @@ import { TotalsReporter } from './test/setup/totals-reporter.js'
 
 /** What a store does for everything above it: these run on both engines. */
 const ON_BOTH_ENGINES = [
-  'cli/{import,recompute,sync}',
+  'cli/{asking,import,recompute,sync}',
   'daemon/{access,altered-bodies,change-stream,changes,customers,event,events,explanation,manual-acts}',
   'daemon/{membership-log,odd-payload,payload,questions,rebuilds,replays,retention}',
   'history/export',
@@ -16,6 +16,8 @@ const ON_POSTGRES = 'test/postgres/**/*.test.ts'
 
 export default defineConfig({
   test: {
+    // As the program has it: a store that no process has open is read by an address that says so.
+    env: { SQLITE_USE_URI: '1' },
     setupFiles: ['test/setup/declared-answers.ts'],
     reporters: ['default', new TotalsReporter()],
     testTimeout: 120_000,
@@ -41,7 +43,7 @@ export default defineConfig({
           name: 'postgres',
           include: [...ON_BOTH_ENGINES, ON_POSTGRES],
           globalSetup: ['test/setup/postgres.ts'],
-          env: { TEST_ENGINE: 'postgres' },
+          env: { SQLITE_USE_URI: '1', TEST_ENGINE: 'postgres' },
         },
       },
     ],

@@ -17,6 +17,7 @@ const AT = { at: value('<time>', 'as of that instant (default: now)', parseInsta
 
 /** `latchkey check`: what a customer may use. No access is an answer, not a failure. */
 const checkCommand = apiCommand('check <customer> [product]', {
+  kind: 'asks',
   about: 'show what a customer may use',
   examples: ['check cus_1', 'check cus_1 pro_1 --at 2026-01-31T00:00:00Z', 'check cus_1 --feature export'],
   arguments: { product: 'the product id (default: every product)' },
@@ -142,6 +143,7 @@ type SourceJson = ExplanationJson['sources'][number]
 
 /** `latchkey explain`: why a customer may or may not use a product. An unknown customer is an answer, not a failure. */
 const explainCommand = apiCommand('explain <customer> <product>', {
+  kind: 'asks',
   about: 'show why a customer may or may not use a product, event by event',
   examples: ['explain cus_1 pro_1', 'explain cus_1 pro_1 --at 2026-01-31T00:00:00Z'],
   options: AT,

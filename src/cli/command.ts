@@ -2,8 +2,9 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 import { isLatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import { isUsableId } from '../provider/ids.js'
-import type { Api, ApiOptions, WhereNone } from './api.js'
+import type { Api, ApiOptions } from './api.js'
 import type { CliContext, SharedOptions } from './context.js'
+import type { CommandKind } from './find-api.js'
 import { type Paint, paintFor } from './text.js'
 
 /**
@@ -144,7 +145,7 @@ function optionOf(key: string, declared: Declared<unknown>, context: CliContext)
   return option.makeOptionMandatory(isRequired ?? false)
 }
 
-/** Declares a command that uses the API: of the running daemon, of `--url`, or of one started inside the command. */
+/** Declares a command that uses the API: of the running daemon, of `--url`, or, if it only asks, over the store. */
 export function apiCommand<Table extends OptionTable = Record<never, never>>(
   words: string,
   declared: CommandSpec<Table, GivenApiCommand<Table>> & {
@@ -152,10 +153,10 @@ export function apiCommand<Table extends OptionTable = Record<never, never>>(
     readonly environment?: string | null
     /** Refuses wrong use before the config is read or the API called. */
     readonly check?: (given: GivenCommand<Table, ApiOptions>) => unknown
-    readonly whereNone?: WhereNone | ((options: ValuesOf<Table>) => WhereNone)
+    readonly kind: CommandKind | ((options: ValuesOf<Table>) => CommandKind)
   },
 ): RegisterCommand {
-  const { environment, check, whereNone, run, ...facts } = declared
+  const { environment, check, kind, run, ...facts } = declared
   return command(words, {
     ...facts,
     options: {
@@ -168,13 +169,13 @@ export function apiCommand<Table extends OptionTable = Record<never, never>>(
     async run(all) {
       const given = all as unknown as GivenCommand<Table, ApiOptions>
       await check?.(given)
-      const { withApi } = await import('./api.js')
+      const { withApi } = await import('./find-api.js')
       const { options, context } = given
       await withApi(
         options,
         context,
         async (api) => run({ ...given, api }),
-        typeof whereNone === 'function' ? whereNone(options) : whereNone,
+        typeof kind === 'function' ? kind(options) : kind,
       )
     },
   })

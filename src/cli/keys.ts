@@ -15,9 +15,9 @@ import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import type { ApiScope } from '../handlers/api-key.js'
 import type { Environment } from '../provider/event.js'
 import { isSystemRefusal, refusalText } from '../system-refusal.js'
-import { withApi } from './api.js'
 import type { GivenCommand } from './command.js'
 import { type CliContext, loadNamedConfig, type SharedOptions } from './context.js'
+import { withApi } from './find-api.js'
 import { linesText } from './text.js'
 
 type Show = GivenCommand<Record<never, never>>['show']
@@ -122,7 +122,7 @@ async function changeConfig<Changed extends { readonly text: string }>(
   const changed = change(readConfigText(path), path)
   writeConfig(path, changed.text)
   try {
-    await withApi(options, context, (api) => api.send('POST', '/reload'), { needsDaemon: NO_DAEMON })
+    await withApi(options, context, (api) => api.send('POST', '/reload'), 'changes')
     return { ...changed, path, pending: null }
   } catch (error) {
     if (!isLatchkeyError(error)) throw error

@@ -30,8 +30,9 @@ import {
 } from './command.js'
 import { findingLine, linesText, type Paint, table, tableLines } from './text.js'
 
-const ANOTHER_LEADS =
-  'another instance makes the calls and sends: only that one knows their limits and outages'
+/** Either no daemon runs, or another instance follows access. */
+const NOT_LEADING =
+  'nothing is given, taken or sent from here: no daemon runs, or another instance does that. Limits and outages are not known'
 
 const STATES: readonly ShownState[] = ['settled', 'due', 'retrying', 'waiting', 'parked', 'unconfirmed']
 
@@ -42,6 +43,7 @@ const LISTED = 100
 
 /** `latchkey sync status`: the state of sync; with a filter, the memberships that match. */
 const syncStatusCommand = apiCommand('sync status', {
+  kind: 'asks',
   about: 'show the state of roles, groups and the outbound webhooks, with a daemon or without',
   examples: ['sync status', 'sync status --state parked', 'sync status --customer cus_1'],
   environment: BOTH,
@@ -57,9 +59,8 @@ const syncStatusCommand = apiCommand('sync status', {
       const query = { environment, state, target, customerId: customer, limit: LISTED }
       return showPage('/sync/memberships', query, membershipCells, 'there is no such membership', given)
     }
-    if (api.isWithin) context.err('note: no daemon runs, so nothing is given, taken or sent now\n')
     const status = await api.get<SyncStatusJson>('/sync', { environment })
-    if (!status.leads && !api.isWithin && !options.json) context.err(`note: ${ANOTHER_LEADS}\n`)
+    if (!status.leads && !options.json) context.err(`note: ${NOT_LEADING}\n`)
     show(status, (paint) => statusText(status, context.now(), paint))
   },
 })
@@ -74,6 +75,7 @@ const SAMPLE_SIZE = 20
 
 /** `latchkey sync plan`: the calls that would be made; makes none. */
 const syncPlanCommand = apiCommand('sync plan', {
+  kind: 'asks',
   about: 'show the calls that would be made to the platforms; makes none',
   examples: ['sync plan', 'sync plan --all --json'],
   environment: BOTH,
@@ -124,13 +126,12 @@ const RUN_OPTIONS = {
 
 /** `latchkey sync run`: makes the daemon do all due work now. */
 const syncRunCommand = apiCommand('sync run', {
+  kind: 'changes',
   about: 'make the running daemon do all due work now, and try stopped platforms again',
   examples: ['sync run', 'sync run --retry --target discord:1:2', 'sync run --confirm 5f0c…'],
   environment: 'of this environment (default: both)',
   options: RUN_OPTIONS,
   check: ({ options }) => bodyOf(options),
-  // Only a running daemon remembers the platforms' limits and answers.
-  whereNone: { needsDaemon: 'no daemon runs: start it, and it does all due work by itself' },
   async run({ api, options, show }) {
     const { environment } = options
     const request = { query: { environment }, body: bodyOf(options) }
@@ -170,10 +171,10 @@ function runText(run: SyncRunJson, isConfirmed: boolean): string {
 
 /** `latchkey sync check`: asks the platforms whether the bots have the rights they need. */
 const syncCheckCommand = apiCommand('sync check', {
+  kind: 'asks the daemon',
   about: 'ask the platforms whether the bots have the rights they need, through the running daemon',
   examples: ['sync check'],
   environment: null,
-  whereNone: { needsDaemon: 'no daemon runs: start it, and it asks the platforms' },
   async run({ api, show }) {
     const check = await api.get<SyncCheckJson>('/sync/check')
     show(check, (paint) =>
@@ -190,6 +191,7 @@ const syncCheckCommand = apiCommand('sync check', {
 
 /** `latchkey sync pause`: starts no more calls, even after a restart. */
 const syncPauseCommand = apiCommand('sync pause', {
+  kind: 'changes',
   about: 'stop giving, taking and sending until it is resumed',
   examples: ['sync pause'],
   environment: null,
@@ -198,6 +200,7 @@ const syncPauseCommand = apiCommand('sync pause', {
 
 /** `latchkey sync resume`: does the work that has gathered meanwhile. */
 const syncResumeCommand = apiCommand('sync resume', {
+  kind: 'changes',
   about: 'continue after a pause, or after a restore',
   examples: ['sync resume'],
   environment: null,
@@ -206,6 +209,7 @@ const syncResumeCommand = apiCommand('sync resume', {
 
 /** `latchkey sync messages`: the log of the outbound webhooks. */
 const syncMessagesCommand = apiCommand('sync messages', {
+  kind: 'asks',
   about: 'show the messages of the outbound webhooks and the last attempt of each, newest first',
   examples: [
     'sync messages',
@@ -256,6 +260,7 @@ function messageCells(one: MessageJson): readonly string[] {
 
 /** `latchkey sync replay`: sends messages of the log again. */
 const syncReplayCommand = apiCommand('sync replay [message]', {
+  kind: 'changes',
   about:
     'send messages of the outbound webhooks and the later ones of the same customers again, under the same ids',
   arguments: { message: 'the webhook-id of one message' },
@@ -285,6 +290,7 @@ const syncReplayCommand = apiCommand('sync replay [message]', {
 
 /** `latchkey sync test`: sends a test message to one address. */
 const syncTestCommand = apiCommand('sync test <webhook>', {
+  kind: 'changes',
   about: 'send a test message to an outbound webhook, and show the answer',
   arguments: { webhook: 'the id of the address; default, if it is in sync.webhook' },
   examples: ['sync test default', 'sync test crm --type entitlement.revoked'],
@@ -292,7 +298,6 @@ const syncTestCommand = apiCommand('sync test <webhook>', {
   options: {
     type: choice('<type>', 'the type of the message (default: entitlement.granted)', CHANGE_TYPES),
   },
-  whereNone: { needsDaemon: 'no daemon runs: start it, and it sends the message' },
   async run({ api, args: [webhook = ''], options: { type, environment }, show }) {
     const path = pathOf('sync', 'webhooks', webhook, 'test')
     const result = await api.send<WebhookTestJson>('POST', path, { body: { type, environment } })

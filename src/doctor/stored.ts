@@ -5,9 +5,9 @@ import { assertDatabase } from '../operations/assert-database.js'
 import { engineOf, isOfPostgres, isStoreBroken, isStoreBusy } from '../store/engine.js'
 import { compareBodies } from '../store/event-questions.js'
 import { pendingMigrations } from '../store/migrate.js'
+import { openToRead } from '../store/open-to-read.js'
 import type { Db } from '../store/schema.js'
 import { hasStrayLog } from '../store/sqlite/connection.js'
-import { openDatabase } from '../store/sqlite/dialect.js'
 import { AS_ITS_USER, isOfAnotherUser, isSystemRefusal, refusalText } from '../system-refusal.js'
 import { counted, type Finding, fail, ok, warn } from './finding.js'
 import { newestBackup } from './machine.js'
@@ -15,10 +15,9 @@ import { newestBackup } from './machine.js'
 /** The opened database; or the finding why it can't be opened. */
 export async function openStored(config: Config, now: number): Promise<Db | Finding> {
   const { file, postgres } = config.database
-  if (postgres !== undefined) return (await import('../store/postgres/store.js')).openReader(postgres)
   try {
-    assertDatabase(file, 'read')
-    return openDatabase(file, { readOnly: true })
+    if (postgres === undefined) assertDatabase(file, 'read')
+    return await openToRead(config.database)
   } catch (error) {
     if (isLatchkeyError(error, 'store_missing')) return missing(config, now)
     if (isLatchkeyError(error, 'store_unavailable') && isSystemRefusal(error.cause)) {

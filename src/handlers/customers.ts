@@ -32,15 +32,20 @@ export interface ChangeLogDeps {
   readonly catalog: () => Catalog
 }
 
-export interface CustomerDeps extends ChangeLogDeps {
+export interface CustomerQuestionDeps extends ChangeLogDeps {
   /** All reject with `store_unavailable` if the store can't answer. */
   readonly customers: {
     /** Null if nothing is stored. */
     readonly readCustomer: (query: PersonKey) => Promise<KnownCustomer | null>
     readonly readProductCustomers: (query: ProductCustomersQuery) => Promise<readonly ProductCustomer[]>
   }
+}
+
+export interface ActDeps {
   readonly performAct: PerformAct
   readonly erase: Erase
+  /** Called each time, since a reload may change it. */
+  readonly catalog: () => Catalog
 }
 
 const fact = z.object({ value: z.string(), since: instant, eventId: z.string() }).nullable()
@@ -156,7 +161,7 @@ function byHand<
     readonly errors?: readonly ErrorCode[]
     readonly act: (body: z.output<Body>, params: Readonly<Record<ParamNames<Path>, string>>) => Act
   },
-): Route<CustomerDeps> {
+): Route<ActDeps> {
   return route(name, {
     ...declared,
     scope: 'write',
@@ -164,7 +169,7 @@ function byHand<
     takesIdempotencyKey: true,
     answer: actAnswer,
     errors: ['idempotency_key_conflict', ...errors],
-    async handle({ params, body, environment, key, idempotencyKey }, { performAct, catalog }: CustomerDeps) {
+    async handle({ params, body, environment, key, idempotencyKey }, { performAct, catalog }: ActDeps) {
       const { customerId } = params as { readonly customerId: string }
       const given = body as z.output<Body>
       const asked = { environment, customerId, act: act(given, params), reason: given.reason ?? null }
@@ -182,14 +187,14 @@ const accountTexts = Object.fromEntries(
   ]),
 ) as Readonly<Record<AccountFact, z.ZodString>>
 
-export const customerRoutes: readonly Route<CustomerDeps>[] = [
+export const customerQuestions: readonly Route<CustomerQuestionDeps>[] = [
   route('GET /customers/:customerId', {
     operationId: 'getCustomer',
     summary: 'Everything stored about a person, for a data request.',
     ...READ,
     answer: customerAnswer,
     errors: ['customer_not_found'],
-    async handle({ params, environment }, { customers }: CustomerDeps) {
+    async handle({ params, environment }, { customers }: CustomerQuestionDeps) {
       const known = await customers.readCustomer({ environment, ...params })
       if (known === null) {
         throw new LatchkeyError('customer_not_found', 'Nothing is stored about this customer.')
@@ -208,23 +213,16 @@ export const customerRoutes: readonly Route<CustomerDeps>[] = [
       }
     },
   }),
-  route('DELETE /customers/:customerId', {
-    operationId: 'eraseCustomer',
-    summary: 'Erases a person. Repeating the call returns the same erasure.',
-    scope: 'admin',
-    environments: 'one',
-    body: z.strictObject(perhapsWhy),
-    answer: erasureAnswer,
-    handle: ({ params, body, environment, key }, { erase }: CustomerDeps) =>
-      erase({ environment, ...params, actor: key.name, reason: body.reason ?? null }),
-  }),
   route('GET /products/:productId/customers', {
     operationId: 'listProductCustomers',
     summary: 'Customers with access to a product now, by id.',
     ...READ,
     query: z.object(PAGE),
     answer: pageOf(z.object({ customerId: z.string(), ...entitlement.shape }), idPlace),
-    async handle({ params, query: { limit, cursor: after = '' }, environment }, { customers }: CustomerDeps) {
+    async handle(
+      { params, query: { limit, cursor: after = '' }, environment },
+      { customers }: CustomerQuestionDeps,
+    ) {
       const asked = { environment, ...params, after, limit: limit + 1 }
       const found = await customers.readProductCustomers(asked)
       const items = found.map((one) => ({ customerId: one.customerId, ...one.entitlement }))
@@ -239,10 +237,23 @@ export const customerRoutes: readonly Route<CustomerDeps>[] = [
     query: z.object({ limit: limitParameter, cursor: z.string().optional() }),
     answer: pageOf(changeAnswer, z.string()),
     errors: ['cursor_reset'],
-    async handle({ query: { limit, cursor: after = null }, environment }, deps: CustomerDeps) {
+    async handle({ query: { limit, cursor: after = null }, environment }, deps: CustomerQuestionDeps) {
       const changes = await readChanges(deps, { environment, after, limit: limit + 1 })
       return firstOf(changes, limit, ({ cursor }) => cursor)
     },
+  }),
+]
+
+export const actRoutes: readonly Route<ActDeps>[] = [
+  route('DELETE /customers/:customerId', {
+    operationId: 'eraseCustomer',
+    summary: 'Erases a person. Repeating the call returns the same erasure.',
+    scope: 'admin',
+    environments: 'one',
+    body: z.strictObject(perhapsWhy),
+    answer: erasureAnswer,
+    handle: ({ params, body, environment, key }, { erase }: ActDeps) =>
+      erase({ environment, ...params, actor: key.name, reason: body.reason ?? null }),
   }),
   byHand('POST /customers/:customerId/grants', {
     operationId: 'grantProduct',

@@ -1,7 +1,6 @@
 import { once } from 'node:events'
 import type { RequestListener } from 'node:http'
 import { createServer as createProbe } from 'node:net'
-import type { Duplex } from 'node:stream'
 import { type DestinationStream, type Logger, symbols } from 'pino'
 import { type ApiKey, localKey } from './api-key.js'
 import {
@@ -31,8 +30,6 @@ export interface ListenersDeps extends Omit<RouteDeps & MountDeps, 'authenticate
   }
   /** If omitted, requests are not traced. */
   readonly traced?: (handle: RequestListener) => RequestListener
-  /** Opens no address and no socket: only `connect` reaches the API. */
-  readonly isPrivate?: boolean
   /** Serves the same API to this machine's own user, without a key; null: no socket. */
   readonly socketFile: string | null
   /** Called for each request, since a reload may change them. */
@@ -42,14 +39,11 @@ export interface ListenersDeps extends Omit<RouteDeps & MountDeps, 'authenticate
 }
 
 export interface Listeners {
-  /** Empty, like the next ones, if nothing is open. */
   readonly url: string
   /** The main listener's if they have none of their own. */
   readonly webhooksUrl: string
   readonly metricsUrl: string
   readonly receive: Receive
-  /** An in-process connection to the same API, with all rights. */
-  connect(): Duplex
   stop(): Promise<void>
 }
 
@@ -77,7 +71,6 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
     return key
   }
   const local = createApi({ ...own, authenticate: authenticateLocally, apiKeys: () => [key] }, hasDeliveries)
-  const { connect, stop: stopPrivate } = createServer({ handle: local.all })
   const lines = addresses.accessLog ? cheapLines(log) : null
   const watched = (handle: RequestListener): RequestListener => {
     const traced = deps.traced?.(handle) ?? handle
@@ -85,7 +78,6 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
   }
   const receive: Receive = (req, res, endpoint) =>
     watched((...request) => api.receive(...request, endpoint))(req, res)
-  if (deps.isPrivate) return { url: '', webhooksUrl: '', metricsUrl: '', receive, connect, stop: stopPrivate }
 
   // One line a minute: anybody can open connections.
   const drops = createFailureLimit({ failures: 1 })
@@ -116,7 +108,6 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
           )
         : url,
       receive,
-      connect,
       stop,
     }
   } catch (error) {

@@ -9,7 +9,7 @@ import { counts, environment, instant, platformCall } from './answers.js'
 import { idText, invalidBody } from './body.js'
 import {
   beginsBeforeItEnds,
-  type EventDeps,
+  type EventQuestionDeps,
   LATER_THAN_TO,
   STORED_DISPOSITIONS,
   unknownName,
@@ -18,7 +18,7 @@ import { firstOf, idPlace, instantParameter, invalidParameter, PAGE, pageOf } fr
 import { summary } from './rebuilds.js'
 import { type Route, route } from './route.js'
 
-export interface ReplayDeps extends Omit<EventDeps, 'importLines'> {
+export interface ReplayDeps extends EventQuestionDeps {
   readonly replays: Pick<RecomputeJobs, 'startReplay' | 'replays' | 'findReplay' | 'stopReplay'>
 }
 

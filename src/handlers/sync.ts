@@ -33,26 +33,33 @@ import {
 } from './query.js'
 import { type Route, route } from './route.js'
 
-/** What the routes for roles, groups and the outbound webhooks need. */
-export interface SyncQuestions
-  extends Pick<Sync, 'memberships' | 'plan' | 'targets' | 'check' | 'pause' | 'resume'> {
+/** What the routes about the state of roles, groups and the outbound webhooks need. */
+export interface SyncQuestions extends Pick<Sync, 'memberships' | 'plan' | 'targets'> {
   /** The ids of the addresses of the outbound webhooks. */
   readonly webhooks: () => readonly string[]
   readonly messages: (filter: MessageFilter, page: MessagePage) => Promise<readonly LoggedMessage[]>
+  /** @param environments whose targets and messages are shown; both if omitted */
+  readonly status: (environments?: readonly Environment[]) => Promise<SyncState>
+}
+
+/** The same, and what the routes need that change it, or call the platforms. */
+export interface SyncControl extends SyncQuestions, Pick<Sync, 'check' | 'pause' | 'resume'> {
   /** Sends messages and each customer's later ones again; returns how many. */
   readonly replay: (filter: MessageFilter) => Promise<number>
   /** Null: no address has this id. */
   readonly test: (id: string, type: ChangeType, environment?: Environment) => Promise<TestResult | null>
-  /** @param environments whose targets and messages are shown; both if omitted */
-  readonly status: (environments?: readonly Environment[]) => Promise<SyncState>
   /** `messages`: messages of the outbound webhooks that `retry` made due. @throws LatchkeyError `plan_changed` */
   readonly run: (
     options: RunOptions,
   ) => Promise<SyncRun & { readonly messages: number; readonly leads: boolean }>
 }
 
-export interface SyncDeps {
+export interface SyncQuestionDeps {
   readonly sync: SyncQuestions
+}
+
+export interface SyncDeps {
+  readonly sync: SyncControl
   readonly log: Logger
 }
 
@@ -242,13 +249,13 @@ function pausing(path: '/sync/pause' | '/sync/resume', paused: boolean, summary:
   })
 }
 
-export const syncRoutes: readonly Route<SyncDeps>[] = [
+export const syncQuestions: readonly Route<SyncQuestionDeps>[] = [
   route('GET /sync', {
     operationId: 'getSync',
     summary: 'The state of roles, groups and the outbound webhooks.',
     ...ADMIN,
     answer: syncStatus,
-    handle: ({ environments }, { sync }: SyncDeps) => sync.status(environments),
+    handle: ({ environments }, { sync }: SyncQuestionDeps) => sync.status(environments),
   }),
   route('GET /sync/memberships', {
     operationId: 'listMemberships',
@@ -262,7 +269,7 @@ export const syncRoutes: readonly Route<SyncDeps>[] = [
       cursor: membershipPlace.exactOptional(),
     }),
     answer: pageOf(membership, membershipPlace),
-    async handle({ query: { cursor, ...filter }, environments }, { sync }: SyncDeps) {
+    async handle({ query: { cursor, ...filter }, environments }, { sync }: SyncQuestionDeps) {
       const after = cursor === undefined ? {} : { after: cursor }
       const { items, next } = await sync.memberships({ environments, ...filter, ...after })
       if (items.length === 0 && filter.target !== undefined) {
@@ -277,8 +284,45 @@ export const syncRoutes: readonly Route<SyncDeps>[] = [
     summary: 'The calls that would be made now; makes none.',
     ...ADMIN,
     answer: planAnswer,
-    handle: ({ environments }, { sync }: SyncDeps) => sync.plan(environments),
+    handle: ({ environments }, { sync }: SyncQuestionDeps) => sync.plan(environments),
   }),
+  route('GET /sync/messages', {
+    operationId: 'listMessages',
+    summary: 'The log of the outbound webhooks, newest first: each message, and the attempts to deliver it.',
+    ...ADMIN,
+    query: z
+      .object({
+        id: idParameter.exactOptional(),
+        webhook: idParameter.exactOptional(),
+        type: messageType.exactOptional().describe('Only messages of this type.'),
+        status: messageStatus.exactOptional(),
+        customerId: idParameter.exactOptional(),
+        from: instantParameter.exactOptional().describe('Only changes at this instant or later.'),
+        to: instantParameter.exactOptional().describe('Only changes before this instant.'),
+        limit: limitParameter,
+        cursor: messagePlace.exactOptional(),
+      })
+      .refine(beginsBeforeItEnds, LATER_THAN_TO),
+    answer: pageOf(message, messagePlace),
+    async handle({ query, environments }, { sync }: SyncQuestionDeps) {
+      const { id, webhook, limit, cursor: after, ...others } = query
+      const which = {
+        ...(id !== undefined && { ids: [id] }),
+        ...(webhook !== undefined && { webhooks: [webhook] }),
+      }
+      const page = { order: 'newest first', limit: limit + 1, ...(after && { after }) } as const
+      const found = await sync.messages({ environments, ...which, ...others }, page)
+      // The log may still hold messages to an address that was taken out of the config.
+      if (found.length === 0 && webhook !== undefined) {
+        const problem = addressProblem(webhook, sync.webhooks())
+        if (problem !== null) throw invalidParameter('webhook', problem)
+      }
+      return firstOf(found, limit, ({ cursor, webhook: to }) => ({ cursor, webhook: to }))
+    },
+  }),
+]
+
+export const syncRoutes: readonly Route<SyncDeps>[] = [
   route('POST /sync/run', {
     operationId: 'runSync',
     // `retry` makes waiting and parked memberships due first; `confirm` the removals of the plan with that hash.
@@ -327,40 +371,6 @@ export const syncRoutes: readonly Route<SyncDeps>[] = [
         ok: findings.every(({ isFine }) => isFine),
         findings: findings.map(({ about, isFine, message }) => ({ about, ok: isFine, message })),
       }
-    },
-  }),
-  route('GET /sync/messages', {
-    operationId: 'listMessages',
-    summary: 'The log of the outbound webhooks, newest first: each message, and the attempts to deliver it.',
-    ...ADMIN,
-    query: z
-      .object({
-        id: idParameter.exactOptional(),
-        webhook: idParameter.exactOptional(),
-        type: messageType.exactOptional().describe('Only messages of this type.'),
-        status: messageStatus.exactOptional(),
-        customerId: idParameter.exactOptional(),
-        from: instantParameter.exactOptional().describe('Only changes at this instant or later.'),
-        to: instantParameter.exactOptional().describe('Only changes before this instant.'),
-        limit: limitParameter,
-        cursor: messagePlace.exactOptional(),
-      })
-      .refine(beginsBeforeItEnds, LATER_THAN_TO),
-    answer: pageOf(message, messagePlace),
-    async handle({ query, environments }, { sync }: SyncDeps) {
-      const { id, webhook, limit, cursor: after, ...others } = query
-      const which = {
-        ...(id !== undefined && { ids: [id] }),
-        ...(webhook !== undefined && { webhooks: [webhook] }),
-      }
-      const page = { order: 'newest first', limit: limit + 1, ...(after && { after }) } as const
-      const found = await sync.messages({ environments, ...which, ...others }, page)
-      // The log may still hold messages to an address that was taken out of the config.
-      if (found.length === 0 && webhook !== undefined) {
-        const problem = addressProblem(webhook, sync.webhooks())
-        if (problem !== null) throw invalidParameter('webhook', problem)
-      }
-      return firstOf(found, limit, ({ cursor, webhook: to }) => ({ cursor, webhook: to }))
     },
   }),
   route('POST /sync/messages/replay', {

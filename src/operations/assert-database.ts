@@ -16,7 +16,7 @@ export function assertDatabase(file: string, access: Access): void {
 }
 
 export function missingDatabase(file: string): LatchkeyError {
-  return new LatchkeyError('store_missing', `There is no database at ${file}.`)
+  return new LatchkeyError('store_missing', `There is no database at ${file}: \`latchkey serve\` makes one.`)
 }
 
 /**

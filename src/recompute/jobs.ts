@@ -18,7 +18,7 @@ import type { RecomputePlan, RecomputeReport, WorkOptions } from './run.js'
 const MAX_REPLAYS = 20
 
 /** Enough examples to look through; the counts cover all. */
-const REPLAY_SAMPLE = 1_000
+export const REPLAY_SAMPLE = 1_000
 
 /** `verification`: whether the state matches its events. `policy diff`: whose access another policy would change. */
 export type ComparisonName = 'verification' | 'policy diff'

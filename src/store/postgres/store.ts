@@ -5,6 +5,7 @@ import { LatchkeyError } from '../../errors.js'
 import { ensureChangeLogEpoch } from '../changes.js'
 import { guardedWriter, isStoreBroken, unavailable } from '../engine.js'
 import { migrate } from '../migrate.js'
+import { placeIn } from '../open-to-read.js'
 import type { Database } from '../schema.js'
 import { ensurePolicy } from '../settings.js'
 import { openPostgres, type PostgresOptions } from './dialect.js'
@@ -56,10 +57,7 @@ export async function openPostgresStore<Writer extends { close(): Promise<void> 
 }
 
 /** Sees every commit of every process. Where it can't read, it throws `store_unavailable`. */
-export function openReader(
-  options: PostgresOptions,
-  onBroken: (error: unknown) => void = () => {},
-): Kysely<Database> {
+function openReader(options: PostgresOptions, onBroken: (error: unknown) => void): Kysely<Database> {
   return openPostgres(options, 'read', {
     errorFor(cause) {
       if (isStoreBroken(cause)) onBroken(cause)
@@ -67,12 +65,6 @@ export function openReader(
       return unavailable('read', cause)
     },
   })
-}
-
-/** The address as users may see it, without user and password. */
-export function placeIn(url: string): string {
-  const { host, pathname } = new URL(url)
-  return `postgres://${host}${pathname}`
 }
 
 /**

@@ -14,7 +14,7 @@ import {
 } from 'kysely'
 import { type Engine, isStoreBusy, type Row, type RowStatement } from '../engine.js'
 import type { Database } from '../schema.js'
-import { openConnection } from './connection.js'
+import { type Access, openConnection } from './connection.js'
 
 /** Preparing a statement costs as much as running it: batches repeat the same statements. */
 const STATEMENTS_KEPT = 256
@@ -36,11 +36,7 @@ const FAULTS_AT_MOST = 20
  * @throws {LatchkeyError} `store_missing` if there is no file when only reading; `store_unavailable`
  * if the file can't be written durably. SQLite's own errors pass through.
  */
-export function openDatabase(
-  file: string,
-  access: { readonly readOnly: boolean },
-  errorFor?: ErrorFor,
-): Kysely<Database> {
+export function openDatabase(file: string, access: Access, errorFor?: ErrorFor): Kysely<Database> {
   return new OpenDatabase(openConnection(file, access), errorFor)
 }
 

@@ -1,0 +1,180 @@
+/*
+ * Answers a command where no daemon runs: by the routes that only ask, over a store that is only read. It takes no lock,
+ * migrates nothing, opens no address, calls no platform, and keeps nothing of what it worked out.
+ */
+
+import type { Duplex } from 'node:stream'
+import type { Logger } from 'pino'
+import type { Config } from '../config/schema.js'
+import { failureText, LatchkeyError } from '../errors.js'
+import { localKey } from '../handlers/api-key.js'
+import { createKeptAnswers } from '../handlers/kept-answers.js'
+import { createQuestionApi, type QuestionDeps } from '../handlers/routes.js'
+import { createServer } from '../handlers/server.js'
+import { type Job, REPLAY_SAMPLE, type Replay } from '../recompute/jobs.js'
+import { recompute } from '../recompute/recompute.js'
+import type { RecomputePlan } from '../recompute/run.js'
+import { isStoreBroken } from '../store/engine.js'
+import { assertCurrent } from '../store/migrate.js'
+import { openToRead, placeOfStore } from '../store/open-to-read.js'
+import type { Db } from '../store/schema.js'
+import { loadKeyUse, loadPolicy } from '../store/settings.js'
+import { damaged, watchRest } from '../store/sqlite/connection.js'
+import { previewCalls } from '../sync/preview-calls.js'
+import { type CurrentConfig, createCurrentConfig, questionDeps, storedSync } from './questions.js'
+
+export interface AskingApi {
+  /** An in-process connection to the routes that only ask, with all rights. */
+  connect(): Duplex
+  /**
+   * To be called behind each answer.
+   * @throws {LatchkeyError} `store_in_use` if a daemon began to write meanwhile, so that the answer may be wrong
+   */
+  assertUndisturbed(): void
+  close(): Promise<void>
+}
+
+/**
+ * @param config its database exists, where that is a file
+ * @throws {LatchkeyError} `schema_too_old`, `schema_too_new`, `store_unavailable`; `store_missing` if no daemon has used
+ * it yet
+ */
+export async function openAskingApi(
+  config: Config,
+  { clock, log }: { readonly clock: () => number; readonly log: Logger },
+): Promise<AskingApi> {
+  const { file, postgres } = config.database
+  const place = placeOfStore(config.database)
+  const unreadable = (cause: unknown): LatchkeyError => {
+    if (isStoreBroken(cause)) return damaged(file, cause)
+    const todo = postgres === undefined ? 'See `latchkey doctor`' : 'Check database.url, and the server'
+    const message = `${place} can't be read: ${failureText(cause)}. ${todo}.`
+    return new LatchkeyError('store_unavailable', message, { cause })
+  }
+  const isUndisturbed = postgres === undefined ? watchRest(file) : () => true
+  const db = await openToRead(config.database, unreadable)
+  try {
+    await assertCurrent(db, place)
+    if ((await loadPolicy(db)) === null)
+      throw new LatchkeyError(
+        'store_missing',
+        `No daemon has used ${place} yet: start one with \`latchkey serve\`.`,
+      )
+  } catch (error) {
+    await db.destroy()
+    throw error
+  }
+  const current = createCurrentConfig(config)
+  const key = localKey()
+  const handle = createQuestionApi({
+    ...questionDeps(db, config, current, {
+      keptAnswers: createKeptAnswers(0),
+      ...createComparisons(db, current, clock),
+      sync: storedSync(db, config, clock),
+      keys: () =>
+        Promise.all(
+          config.apiKeys.map(async (one) => ({ ...one, lastUsedAt: await loadKeyUse(db, one.sha256) })),
+        ),
+      clock,
+    }),
+    authenticate: () => key,
+    metrics: { observeDuration() {} },
+    log,
+  })
+  const server = createServer({ handle })
+  return {
+    connect: server.connect,
+    assertUndisturbed() {
+      if (isUndisturbed()) return
+      const message = `A daemon has begun to work on ${place} meanwhile: run the command again.`
+      throw new LatchkeyError('store_in_use', message)
+    },
+    async close() {
+      await server.stop()
+      await db.destroy()
+    },
+  }
+}
+
+/** One comparison at a time, for a command that waits for its end. */
+function createComparisons(
+  db: Db,
+  current: CurrentConfig,
+  clock: () => number,
+): Pick<QuestionDeps, 'comparisons' | 'replays'> {
+  let job: Job | null = null
+
+  async function run({ kind, plan }: Job): Promise<Job['outcome']> {
+    try {
+      const { customers, ...report } = await compare(db, plan, { clock, onProgress })
+      const calls = kind === 'replay' ? await previewCalls(db, current.now().products, customers) : null
+      return { state: 'done', endedAt: clock(), report: { ...report, calls } }
+    } catch (error) {
+      return { state: 'failed', endedAt: clock(), reason: failureText(error) }
+    }
+  }
+
+  function onProgress(reached: number, total: number): void {
+    if (job !== null) job = { ...job, progress: { reached, total, perSecond: null, remainingSeconds: null } }
+  }
+
+  function start(kind: Job['kind'], plan: RecomputePlan): Job {
+    const progress = { reached: 0, total: 0, perSecond: null, remainingSeconds: null }
+    const begun: Job = {
+      id: kind,
+      kind,
+      number: 1,
+      plan,
+      startedAt: clock(),
+      progress,
+      outcome: { state: 'running' },
+    }
+    job = begun
+    void run(begun).then((outcome) => {
+      job = { ...(job ?? begun), outcome }
+    })
+    return begun
+  }
+
+  const replayOf = async () => (job?.kind === 'replay' ? (job as Replay) : null)
+
+  return {
+    comparisons: {
+      startComparison: async (name, scope, policy, sampleSize) =>
+        start(name, {
+          scope,
+          endpoints: null,
+          policy,
+          mode: name === 'verification' ? 'verify' : 'compare',
+          sampleSize,
+        }),
+      last: async (kind) => (job?.kind === kind ? job : null),
+    },
+    replays: {
+      async startReplay({ filter, dryRun }) {
+        if (!dryRun) throw new LatchkeyError('daemon_unreachable', 'Only a running daemon replays.')
+        const endpoints = current.endpointEnvironments()
+        const plan = {
+          scope: filter,
+          endpoints,
+          policy: null,
+          mode: 'compare',
+          sampleSize: REPLAY_SAMPLE,
+        } as const
+        return start('replay', plan) as Replay
+      },
+      findReplay: replayOf,
+      stopReplay: replayOf,
+      replays: async () => [],
+    },
+  }
+}
+
+/** Writes nothing, and takes no lock of a writer. */
+function compare(
+  db: Db,
+  plan: RecomputePlan,
+  { clock, onProgress }: { clock: () => number; onProgress: (reached: number, total: number) => void },
+) {
+  return recompute({ db, clock }, plan, { onProgress })
+}
