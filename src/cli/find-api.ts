@@ -3,7 +3,6 @@ import type { Config } from '../config/schema.js'
 import { LatchkeyError } from '../errors.js'
 import { MAX_SOCKET_PATH_BYTES, socketFileOf } from '../handlers/api-key.js'
 import { http } from '../node-http.js'
-import { assertDatabase } from '../operations/assert-database.js'
 import { AS_ITS_USER, isOfAnotherUser, refusalText } from '../system-refusal.js'
 import {
   type Api,
@@ -94,7 +93,6 @@ async function overStore<T>(
   { now: clock, err }: CliContext,
   work: (transport: Transport) => Promise<T>,
 ): Promise<T> {
-  if (config.database.postgres === undefined) assertDatabase(config.database.file, 'read')
   const { createLogger } = await import('../log.js')
   const { openAskingApi } = await import('../daemon/asking.js')
   const asking = await openAskingApi(config, { clock, log: createLogger('error', { write: err }) })

@@ -11,12 +11,12 @@ import { localKey } from '../handlers/api-key.js'
 import { createKeptAnswers } from '../handlers/kept-answers.js'
 import { createQuestionApi, type QuestionDeps } from '../handlers/routes.js'
 import { createServer } from '../handlers/server.js'
+import { openToRead } from '../operations/assert-database.js'
 import { type Job, REPLAY_SAMPLE, type Replay } from '../recompute/jobs.js'
 import { recompute } from '../recompute/recompute.js'
 import type { RecomputePlan } from '../recompute/run.js'
-import { isStoreBroken } from '../store/engine.js'
+import { isStoreBroken, placeIn } from '../store/engine.js'
 import { assertCurrent } from '../store/migrate.js'
-import { openToRead, placeOfStore } from '../store/open-to-read.js'
 import type { Db } from '../store/schema.js'
 import { loadKeyUse, loadPolicy } from '../store/settings.js'
 import { damaged, watchRest } from '../store/sqlite/connection.js'
@@ -35,24 +35,23 @@ export interface AskingApi {
 }
 
 /**
- * @param config its database exists, where that is a file
- * @throws {LatchkeyError} `schema_too_old`, `schema_too_new`, `store_unavailable`; `store_missing` if no daemon has used
- * it yet
+ * @throws {LatchkeyError} `schema_too_old`, `schema_too_new`, `store_unavailable`; `store_missing`, also if no daemon
+ * has used it yet
  */
 export async function openAskingApi(
   config: Config,
   { clock, log }: { readonly clock: () => number; readonly log: Logger },
 ): Promise<AskingApi> {
   const { file, postgres } = config.database
-  const place = placeOfStore(config.database)
+  const place = postgres === undefined ? file : placeIn(postgres.url)
   const unreadable = (cause: unknown): LatchkeyError => {
     if (isStoreBroken(cause)) return damaged(file, cause)
     const todo = postgres === undefined ? 'See `latchkey doctor`' : 'Check database.url, and the server'
     const message = `${place} can't be read: ${failureText(cause)}. ${todo}.`
     return new LatchkeyError('store_unavailable', message, { cause })
   }
-  const isUndisturbed = postgres === undefined ? watchRest(file) : () => true
   const db = await openToRead(config.database, unreadable)
+  const isUndisturbed = postgres === undefined ? watchRest(file) : () => true
   try {
     await assertCurrent(db, place)
     if ((await loadPolicy(db)) === null)

@@ -1,11 +1,10 @@
 import { existsSync } from 'node:fs'
 import type { Config } from '../config/schema.js'
 import { isLatchkeyError } from '../errors.js'
-import { assertDatabase } from '../operations/assert-database.js'
+import { openToRead } from '../operations/assert-database.js'
 import { engineOf, isOfPostgres, isStoreBroken, isStoreBusy } from '../store/engine.js'
 import { compareBodies } from '../store/event-questions.js'
 import { pendingMigrations } from '../store/migrate.js'
-import { openToRead } from '../store/open-to-read.js'
 import type { Db } from '../store/schema.js'
 import { hasStrayLog } from '../store/sqlite/connection.js'
 import { AS_ITS_USER, isOfAnotherUser, isSystemRefusal, refusalText } from '../system-refusal.js'
@@ -14,9 +13,8 @@ import { newestBackup } from './machine.js'
 
 /** The opened database; or the finding why it can't be opened. */
 export async function openStored(config: Config, now: number): Promise<Db | Finding> {
-  const { file, postgres } = config.database
+  const { file } = config.database
   try {
-    if (postgres === undefined) assertDatabase(file, 'read')
     return await openToRead(config.database)
   } catch (error) {
     if (isLatchkeyError(error, 'store_missing')) return missing(config, now)

@@ -43,6 +43,12 @@ export interface Engine extends DialectAdapter {
   emptyLog(db: Kysely<Database>): Promise<void>
 }
 
+/** The address of a PostgreSQL database as users may see it: without user and password. */
+export function placeIn(url: string): string {
+  const { host, pathname } = new URL(url)
+  return `postgres://${host}${pathname}`
+}
+
 export function engineOf(db: Kysely<Database>): Engine {
   return db.getExecutor().adapter as Engine
 }
