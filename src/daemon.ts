@@ -37,8 +37,10 @@ import { startBackup, startScheduledBackups } from './operations/scheduled-backu
 import { createPerformAct } from './people/acts.js'
 import { createErase, eraseDeleted } from './people/erase.js'
 import { erasureListOf } from './people/erasure-list.js'
-import { createRecomputeJobs } from './recompute/jobs.js'
+import { startComparison } from './recompute/compare.js'
+import { createRecomputeJobs, type RecomputeJobsDeps } from './recompute/jobs.js'
 import { readKnownCustomer } from './store/account.js'
+import { isStoreBroken } from './store/engine.js'
 import { loadErasure, loadUnfinishedErasures } from './store/erasures.js'
 import { loadManualEvent } from './store/events.js'
 import { MESSAGES_KEPT_MS } from './store/messages.js'
@@ -183,8 +185,14 @@ export async function startDaemon(
     void failure.then(queue.fail)
     const clearingAnswers: KeptAnswers['clearedDuring'] = (change) =>
       keptAnswers.clearedDuring(change).finally(() => wake())
+    const alone: RecomputeJobsDeps['alone'] = shared?.alone ?? ((work) => work(writer.recompute))
     const recomputing = createRecomputeJobs({
-      recompute: (plan, options) => clearingAnswers(() => writer.recompute(plan, options)),
+      compare: (plan, options) =>
+        startComparison(config.database, plan, { ...options, clock }).catch((error: unknown) => {
+          if (isStoreBroken(error)) fail(error)
+          throw error
+        }),
+      alone: (work) => alone((apply) => work((...call) => clearingAnswers(() => apply(...call)))),
       db: store.reader,
       writeSync: writer.writeSync,
       isRecomputing: async () => (await shared?.isRecomputing()) ?? false,
