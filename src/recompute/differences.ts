@@ -16,7 +16,7 @@ import type { AccessDifference, StateDifference } from './run.js'
 
 export type Differences = Readonly<Awaited<ReturnType<typeof differencesIn>>>
 
-/** @param now not earlier than anything stored */
+/** @param now epoch milliseconds, not earlier than anything that this process has stored */
 export async function differencesIn(db: Db, group: Group, now: number) {
   const { links, derived } = group
   return {
@@ -72,6 +72,9 @@ function sourceDifferences({ derived, sources }: Group) {
   return [...changed, ...gone]
 }
 
+/** So far ahead may be the clock of another process that writes. */
+const CLOCKS_APART_MS = 60_000
+
 /** By customer. */
 async function compareAccess(db: Db, { environment, customerIds, events, derived }: Group, now: number) {
   const stored = await loadEntitlements(db, environment, [...customerIds])
@@ -80,8 +83,15 @@ async function compareAccess(db: Db, { environment, customerIds, events, derived
   const acts = Map.groupBy(byHand, ({ customerId }) => customerId)
   const access = [...customerIds].map((customerId) => {
     const own = (states.get(customerId) ?? []).map(({ state }) => state)
-    const after = accessFrom(own, foldActs(acts.get(customerId)), { customerId, now })
-    return [customerId, { differences: differencesOf(stored.get(customerId) ?? [], after), after }] as const
+    const accessAt = (at: number) => accessFrom(own, foldActs(acts.get(customerId)), { customerId, now: at })
+    const differingAt = (at: number) => differencesOf(stored.get(customerId) ?? [], accessAt(at))
+    /** Whether it is stored as it will be once its end has come. */
+    const isAhead = ({ productId, after }: EntitlementDifference): boolean => {
+      const end = after?.nextChangeAt ?? Number.POSITIVE_INFINITY
+      return end <= now + CLOCKS_APART_MS && differingAt(end).every((one) => one.productId !== productId)
+    }
+    const differences = differingAt(now).filter((one) => !isAhead(one))
+    return [customerId, { differences, after: accessAt(now) }] as const
   })
   return new Map(access)
 }

@@ -35,7 +35,7 @@ export const deliveries: fc.Arbitrary<readonly Delivery[]> = fc
   )
 
 /** Few at once, so that short histories take several turns. */
-const PACE = { eventsPerTurn: 4, eventsPerSave: 5 }
+export const PACE = { eventsPerTurn: 4, eventsPerSave: 5 }
 
 export interface RecomputeStore {
   readonly file: string
