@@ -372,7 +372,8 @@ it.each([
   ['last', [3, 2]],
 ] as const)('links a payment by the newest event that is left, where that came %s', async (_, minutes) => {
   const wrong = linkIn('evt_9', 'pay_9', 'sub_9', 9)
-  const links = minutes.map((at) => linkIn(`evt_${at}`, 'pay_1', `sub_${at}`, at))
+  // Of different customers: nothing stored leads from the wrong link to them.
+  const links = minutes.map((at) => linkIn(`evt_${at}`, 'pay_1', `sub_${at}`, at, `cus_${at}`))
   const store = await storeUnder(DOCUMENTED_POLICY)
   await takeInMisread(store, [
     ...links.map((delivery) => ({ delivery, misreading: 'as today' }) as const),
@@ -392,8 +393,9 @@ function grantIn(id: string, paymentId: string, at: number): Delivery {
   return deliveryOf(bodyOf(paymentEvent({ type, id, paymentId, createdAt: minute(at) })))
 }
 
-function linkIn(id: string, paymentId: string, subscriptionId: string, at: number): Delivery {
-  return deliveryOf(bodyOf(subscriptionEvent({ id, paymentId, subscriptionId, createdAt: minute(at) })))
+function linkIn(id: string, paymentId: string, subscriptionId: string, at: number, customerId = 'cus_1') {
+  const link = { id, paymentId, subscriptionId, customerId, createdAt: minute(at) }
+  return deliveryOf(bodyOf(subscriptionEvent(link)))
 }
 
 function withEmail(delivery: Delivery, email: string): Delivery {
