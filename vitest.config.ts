@@ -9,6 +9,7 @@ const ON_BOTH_ENGINES = [
   'history/export',
   'ingest/any-order',
   'people/erasure',
+  'recompute/compare',
   'sync/webhook/any-answers',
 ].map((name) => `test/${name}.test.ts`)
 
@@ -42,7 +43,7 @@ export default defineConfig({
         test: {
           name: 'postgres',
           include: [...ON_BOTH_ENGINES, ON_POSTGRES],
-          globalSetup: ['test/setup/postgres.ts'],
+          globalSetup: ['test/setup/build.ts', 'test/setup/postgres.ts'],
           env: { SQLITE_USE_URI: '1', TEST_ENGINE: 'postgres' },
         },
       },

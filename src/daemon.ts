@@ -31,10 +31,12 @@ import { startBackup, startScheduledBackups } from './operations/scheduled-backu
 import { createPerformAct } from './people/acts.js'
 import { createErase, eraseDeleted } from './people/erase.js'
 import { erasureListOf } from './people/erasure-list.js'
-import { createRecomputeJobs, type RecomputeJobs } from './recompute/jobs.js'
+import { startComparison } from './recompute/compare.js'
+import { createRecomputeJobs, type RecomputeJobs, type RecomputeJobsDeps } from './recompute/jobs.js'
 import { type AccessQuery, readAccess } from './store/access.js'
 import { readKnownCustomer } from './store/account.js'
 import { changeLogEpoch, formatCursor, latestCursor, readChangePage } from './store/changes.js'
+import { isStoreBroken } from './store/engine.js'
 import { loadErasure, loadUnfinishedErasures } from './store/erasures.js'
 import { loadManualEvent } from './store/events.js'
 import { MESSAGES_KEPT_MS } from './store/messages.js'
@@ -137,7 +139,7 @@ async function assemble(config: Config, deps: DaemonDeps, started: StartedParts)
   const intake = startIntake(store, { metrics, wake, fail, tracing, log }, started)
   // The writer may have ended before the queue existed.
   void failure.then(intake.queue.fail)
-  const recomputing = startRecomputing(store, { current, intake, wake, clock, log }, started)
+  const recomputing = startRecomputing(config, store, { current, intake, wake, fail, clock, log }, started)
   await noteOpened(store, config, deps)
   const changing = createChanging(store, intake.ingest, { tracing, wake, clock })
   const following = await createSyncService({
@@ -281,13 +283,22 @@ interface RecomputingDeps extends Tools {
   readonly current: CurrentConfig
   readonly intake: Intake
   readonly wake: () => void
+  readonly fail: (error: unknown) => void
 }
 
-function startRecomputing(store: ServedStore, deps: RecomputingDeps, started: StartedParts) {
-  const { current, intake, wake, clock, log } = deps
+function startRecomputing(config: Config, store: ServedStore, deps: RecomputingDeps, started: StartedParts) {
+  const { current, intake, wake, fail, clock, log } = deps
+  const alone: RecomputeJobsDeps['alone'] = store.shared?.alone ?? ((work) => work(store.writer.recompute))
   const recomputing = createRecomputeJobs({
-    recompute: (plan, options) =>
-      intake.keptAnswers.clearedDuring(() => store.writer.recompute(plan, options)).finally(() => wake()),
+    compare: (plan, options) =>
+      startComparison(config.database, plan, { ...options, clock }).catch((error: unknown) => {
+        if (isStoreBroken(error)) fail(error)
+        throw error
+      }),
+    alone: (work) =>
+      alone((apply) =>
+        work((...call) => intake.keptAnswers.clearedDuring(() => apply(...call)).finally(wake)),
+      ),
     db: store.reader,
     writeSync: store.writer.writeSync,
     isRecomputing: async () => (await store.shared?.isRecomputing()) ?? false,

@@ -22,7 +22,10 @@ const MAY_IMPORT: Readonly<
   migrations: { code: [] },
   store: { code: ['errors', 'package-file', 'provider', 'entitlements', 'migrations'] },
   ingest: { code: ['errors', 'provider', 'entitlements', 'store'] },
-  recompute: { code: ['errors', 'provider', 'entitlements', 'store', 'ingest'], typesOf: ['sync'] },
+  recompute: {
+    code: ['errors', 'package-file', 'provider', 'entitlements', 'store', 'ingest'],
+    typesOf: ['sync'],
+  },
   history: { code: ['errors', 'provider', 'entitlements', 'store', 'ingest'] },
   people: { code: ['errors', 'provider', 'entitlements', 'store', 'ingest'] },
   sync: { code: ['errors', 'provider', 'store', 'entitlements'], typesOf: ['recompute'] },
@@ -263,6 +266,7 @@ describe('the architecture', () => {
       'src/daemon.ts',
       'src/doctor/stored.ts',
       'src/operations/assert-database.ts',
+      'src/recompute/compare-thread.ts',
       'src/daemon/platforms.ts',
       'src/log.ts',
     ]

@@ -9,11 +9,12 @@ import { LatchkeyError } from '../errors.js'
 import { describeIssue } from '../handlers/problem.js'
 import { assertDatabase } from '../operations/assert-database.js'
 import { erasureListOf, readErasureList } from '../people/erasure-list.js'
-import { recompute } from '../recompute/recompute.js'
+import { compareStored } from '../recompute/compare.js'
 import { isStoreBroken, placeIn } from '../store/engine.js'
 import { assertCurrent } from '../store/migrate.js'
-import { openPostgres, type PostgresOptions } from '../store/postgres/dialect.js'
+import type { PostgresOptions } from '../store/postgres/dialect.js'
 import { copyToPostgres } from '../store/postgres/move.js'
+import { openReader } from '../store/postgres/store.js'
 import { loadJob } from '../store/recompute.js'
 import { ENVIRONMENTS } from '../store/schema.js'
 import { damaged } from '../store/sqlite/connection.js'
@@ -147,17 +148,12 @@ async function assertCurrentFile(file: string): Promise<void> {
 
 /** As `latchkey rebuild --verify` does. */
 async function compare(target: PostgresOptions, clock: () => number, progress: Progress) {
-  const db = openPostgres(target, 'write')
+  const db = openReader(target)
   try {
     const plan = { scope: ENVIRONMENTS, endpoints: null, policy: null, mode: 'verify' } as const
-    const report = await recompute(
-      { db, clock },
-      { ...plan, sampleSize: DIFFERENCES_NAMED },
-      {
-        onProgress: (done, total) =>
-          progress.show(total === 0 ? null : done / total, `comparing: ${done} of ${total} events`),
-      },
-    )
+    const onProgress = (done: number, total: number) =>
+      progress.show(total === 0 ? null : done / total, `comparing: ${done} of ${total} events`)
+    const report = await compareStored(db, { ...plan, sampleSize: DIFFERENCES_NAMED }, { clock, onProgress })
     return report.differences
   } finally {
     await db.destroy()

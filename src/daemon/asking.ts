@@ -12,9 +12,10 @@ import { createKeptAnswers } from '../handlers/kept-answers.js'
 import { createQuestionApi, type QuestionDeps } from '../handlers/routes.js'
 import { createServer } from '../handlers/server.js'
 import { openToRead } from '../operations/assert-database.js'
-import { type Job, REPLAY_SAMPLE, type Replay } from '../recompute/jobs.js'
-import { recompute } from '../recompute/recompute.js'
-import type { RecomputePlan } from '../recompute/run.js'
+import { compareStored } from '../recompute/compare.js'
+import { brokenOff, finished, isReplay, type Job, newJob, progressed, type Replay } from '../recompute/job.js'
+import { REPLAY_SAMPLE } from '../recompute/jobs.js'
+import type { ComparePlan } from '../recompute/run.js'
 import { isStoreBroken, placeIn } from '../store/engine.js'
 import { assertCurrent } from '../store/migrate.js'
 import type { Db } from '../store/schema.js'
@@ -95,7 +96,7 @@ export async function openAskingApi(
   }
 }
 
-/** One comparison at a time, for a command that waits for its end. */
+/** One comparison at a time, for a command that waits for its end: nobody else has to know of it. */
 function createComparisons(
   db: Db,
   current: CurrentConfig,
@@ -103,77 +104,49 @@ function createComparisons(
 ): Pick<QuestionDeps, 'comparisons' | 'replays'> {
   let job: Job | null = null
 
-  async function run({ kind, plan }: Job): Promise<Job['outcome']> {
-    try {
-      const { customers, ...report } = await compare(db, plan, { clock, onProgress })
-      const calls = kind === 'replay' ? await previewCalls(db, current.now().products, customers) : null
-      return { state: 'done', endedAt: clock(), report: { ...report, calls } }
-    } catch (error) {
-      return { state: 'failed', endedAt: clock(), reason: failureText(error) }
-    }
-  }
-
-  function onProgress(reached: number, total: number): void {
-    if (job !== null) job = { ...job, progress: { reached, total, perSecond: null, remainingSeconds: null } }
-  }
-
-  function start(kind: Job['kind'], plan: RecomputePlan): Job {
-    const progress = { reached: 0, total: 0, perSecond: null, remainingSeconds: null }
-    const begun: Job = {
-      id: kind,
-      kind,
-      number: 1,
-      plan,
-      startedAt: clock(),
-      progress,
-      outcome: { state: 'running' },
+  function start(kind: Job['kind'], plan: ComparePlan): Job {
+    const startedAt = clock()
+    const begun = newJob({ id: kind, kind, plan, number: 1, startedAt })
+    const onProgress = (reached: number, total: number): void => {
+      job = progressed(job ?? begun, { at: startedAt, reached: 0 }, [reached, total, clock()])
     }
     job = begun
-    void run(begun).then((outcome) => {
-      job = { ...(job ?? begun), outcome }
-    })
+    void compareStored(db, plan, { clock, onProgress })
+      .then(async ({ customers, ...report }) => {
+        const calls = kind === 'replay' ? await previewCalls(db, current.now().products, customers) : null
+        job = finished(job ?? begun, { ...report, calls }, clock())
+      })
+      .catch((error: unknown) => {
+        job = brokenOff(job ?? begun, error, clock())
+      })
     return begun
   }
-
-  const replayOf = async () => (job?.kind === 'replay' ? (job as Replay) : null)
+  const replayOf = async () => (isReplay(job) ? job : null)
 
   return {
     comparisons: {
-      startComparison: async (name, scope, policy, sampleSize) =>
-        start(name, {
-          scope,
-          endpoints: null,
-          policy,
-          mode: name === 'verification' ? 'verify' : 'compare',
-          sampleSize,
-        }),
+      startComparison: async (name, scope, policy, sampleSize) => {
+        const mode = name === 'verification' ? 'verify' : 'compare'
+        return start(name, { scope, endpoints: null, policy, mode, sampleSize })
+      },
       last: async (kind) => (job?.kind === kind ? job : null),
     },
     replays: {
       async startReplay({ filter, dryRun }) {
         if (!dryRun) throw new LatchkeyError('daemon_unreachable', 'Only a running daemon replays.')
         const endpoints = current.endpointEnvironments()
-        const plan = {
+        const sampleSize = REPLAY_SAMPLE
+        return start('replay', {
           scope: filter,
           endpoints,
           policy: null,
           mode: 'compare',
-          sampleSize: REPLAY_SAMPLE,
-        } as const
-        return start('replay', plan) as Replay
+          sampleSize,
+        }) as Replay
       },
       findReplay: replayOf,
       stopReplay: replayOf,
       replays: async () => [],
     },
   }
-}
-
-/** Writes nothing, and takes no lock of a writer. */
-function compare(
-  db: Db,
-  plan: RecomputePlan,
-  { clock, onProgress }: { clock: () => number; onProgress: (reached: number, total: number) => void },
-) {
-  return recompute({ db, clock }, plan, { onProgress })
 }

@@ -1,6 +1,6 @@
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import type { Incoming, ManualAct } from '../ingest/delivery.js'
-import type { RecomputePlan } from '../recompute/run.js'
+import type { ApplyPlan } from '../recompute/run.js'
 import type { DeliveryInput } from '../store/event-questions.js'
 import type { SyncWriteName } from '../store/sync-writes.js'
 
@@ -9,7 +9,7 @@ export type ThreadRequest = { readonly id: number; readonly now: number } & (
   | { readonly call: 'writeBatch'; readonly batch: PackedBatch }
   | { readonly call: 'refreshDue' }
   | { readonly call: 'canWrite' }
-  | { readonly call: 'recompute'; readonly plan: RecomputePlan }
+  | { readonly call: 'recompute'; readonly plan: ApplyPlan }
   | { readonly call: 'writeSync'; readonly name: SyncWriteName; readonly change: unknown }
   | { readonly call: 'applyErasureList' }
   | { readonly call: 'finishErasures' }

@@ -3,8 +3,8 @@ import { createBatchWriter, type WriteBatch } from '../ingest/commit.js'
 import { refreshDue } from '../ingest/settle.js'
 import { applyErasureList, erasureListOf, listErasures } from '../people/erasure-list.js'
 import { finishErasures } from '../people/remove-stored.js'
-import { recompute } from '../recompute/recompute.js'
-import type { RecomputePlan, RecomputeReport, WorkOptions } from '../recompute/run.js'
+import { applyPlan } from '../recompute/apply.js'
+import type { ApplyPlan, RecomputeReport, WorkOptions } from '../recompute/run.js'
 import { isStoreBroken } from '../store/engine.js'
 import { expireBodies } from '../store/expire-bodies.js'
 import type { Database } from '../store/schema.js'
@@ -20,8 +20,8 @@ export interface Writer {
   refreshDue(): Promise<number>
   /** Tests whether a delivery could be stored, by a small write: it fails on a full or read-only disk. */
   canWrite(): Promise<boolean>
-  /** @throws {LatchkeyError} as `recompute` does */
-  recompute(plan: RecomputePlan, options?: WorkOptions): Promise<RecomputeReport>
+  /** @throws {LatchkeyError} as `applyPlan` does */
+  recompute(plan: ApplyPlan, options?: WorkOptions): Promise<RecomputeReport>
   /**
    * Erases everyone on the list who is still in the database, and finishes interrupted erasures; returns their number.
    */
@@ -78,7 +78,7 @@ export function createWriter({ db, clock, erasureList }: WriterDeps): Writer {
     finishErasures: () => finishErasures(db, clock),
     dropBodies: (before) => db.transaction().execute((trx) => expireBodies(trx, before, clock())),
     refreshDue: () => refreshDue(db, clock),
-    recompute: (plan, options) => recompute({ db, clock }, plan, options),
+    recompute: (plan, options) => applyPlan({ db, clock }, plan, options),
     writeSync: (name, change) =>
       db.transaction().execute((trx) => performSyncWrite(trx, name, change, clock())),
     saveKeyUses: (uses) => db.transaction().execute((trx) => saveKeyUses(trx, uses)),

@@ -53,6 +53,17 @@ export function engineOf(db: Kysely<Database>): Engine {
   return db.getExecutor().adapter as Engine
 }
 
+/**
+ * Reads one state of the database, whatever is committed meanwhile. Nothing can be written there, and no write waits for
+ * it. It begins with its first statement.
+ */
+export function inSnapshot<T>(
+  db: Kysely<Database>,
+  work: (reader: Kysely<Database>) => Promise<T>,
+): Promise<T> {
+  return db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only').execute(work)
+}
+
 /** Whether nothing was stored because the database can't be written now: the sender may try again. */
 export function isStoreBusy(error: unknown): boolean {
   return hasCode(error, /^SQLITE_(BUSY|LOCKED|FULL|READONLY|CANTOPEN)(_|$)/) || hasCode(error, POSTGRES_BUSY)
@@ -69,6 +80,11 @@ export function isOfPostgres(error: unknown): boolean {
 /** Whether the database or its disk can't be trusted any more: stop acknowledging, and end. */
 export function isStoreBroken(error: unknown): boolean {
   return hasCode(error, /^(store_replaced|SQLITE_(IOERR|CORRUPT|NOTADB)(_.*)?)$/)
+}
+
+/** Whether it is an error of SQLite or PostgreSQL. */
+export function isOfStore(error: unknown): boolean {
+  return hasCode(error, /^SQLITE_/) || isOfPostgres(error)
 }
 
 /** Compares only codes, its own or its cause's: an error from another thread has lost its class. */

@@ -6,7 +6,16 @@ import type { Delivery, ManualAct } from '../../src/ingest/delivery.js'
 import { deliveryOf } from '../ingest/wire.js'
 import { alterBody, rewriteBody } from '../setup/alter-body.js'
 import { sentEvent } from '../stories.js'
-import { answerOf, configuredFolder, failureOf, onStore, type RunOptions, run, runServed, takeIn } from '../world.js'
+import {
+  answerOf,
+  configuredFolder,
+  failureOf,
+  onStore,
+  type RunOptions,
+  run,
+  runServed,
+  takeIn,
+} from '../world.js'
 
 const NOW = Date.UTC(2026, 0, 31, 12)
 const START = Date.UTC(2026, 0, 1)

@@ -15,7 +15,7 @@ import type { Delivery } from '../../src/ingest/delivery.js'
 import { createMetrics } from '../../src/operations/metrics.js'
 import type { Endpoint } from '../../src/provider/endpoint.js'
 import { signBody } from '../../src/provider/signature.js'
-import type { Job, Replay } from '../../src/recompute/jobs.js'
+import type { Job, Replay } from '../../src/recompute/job.js'
 import type { AccessQuery } from '../../src/store/access.js'
 
 export const FREE_PORT = { host: '127.0.0.1', port: 0 }

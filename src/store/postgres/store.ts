@@ -56,7 +56,10 @@ export async function openPostgresStore<Writer extends { close(): Promise<void> 
 }
 
 /** Sees every commit of every process. Where it can't read, it throws `store_unavailable`. */
-function openReader(options: PostgresOptions, onBroken: (error: unknown) => void): Kysely<Database> {
+export function openReader(
+  options: PostgresOptions,
+  onBroken: (error: unknown) => void = () => {},
+): Kysely<Database> {
   return openPostgres(options, 'read', {
     errorFor(cause) {
       if (isStoreBroken(cause)) onBroken(cause)

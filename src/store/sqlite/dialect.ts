@@ -11,6 +11,7 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
   sql,
+  type TransactionSettings,
 } from 'kysely'
 import { type Engine, isStoreBusy, type Row, type RowStatement } from '../engine.js'
 import type { Database } from '../schema.js'
@@ -198,6 +199,7 @@ function textOf(db: Kysely<Database>, statement: RowStatement, [first = []]: rea
 
 class ImmediateDriver extends SqliteDriver {
   readonly #sqlite: Sqlite.Database
+  #onlyReads = false
 
   constructor(sqlite: Sqlite.Database, prepare: Prepare) {
     super({ database: { prepare: prepare as SqliteDatabase['prepare'], close: () => sqlite.close() } })
@@ -205,12 +207,28 @@ class ImmediateDriver extends SqliteDriver {
   }
 
   /** Takes the write lock at once: a read that turns into a write later fails without waiting. A reader takes none. */
-  override async beginTransaction(connection: DatabaseConnection): Promise<void> {
-    await connection.executeQuery(CompiledQuery.raw('begin immediate'))
+  override async beginTransaction(
+    connection: DatabaseConnection,
+    { accessMode }: TransactionSettings = {},
+  ): Promise<void> {
+    this.#onlyReads = accessMode === 'read only'
+    if (this.#onlyReads) this.#sqlite.pragma('query_only = on')
+    await connection.executeQuery(CompiledQuery.raw(this.#onlyReads ? 'begin' : 'begin immediate'))
+  }
+
+  override async commitTransaction(connection: DatabaseConnection): Promise<void> {
+    await super.commitTransaction(connection)
+    this.#allowWrites()
   }
 
   /** A full disk and the like roll back by themselves; a second rollback would hide the error behind its own. */
   override async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
     if (this.#sqlite.inTransaction) await super.rollbackTransaction(connection)
+    this.#allowWrites()
+  }
+
+  #allowWrites(): void {
+    if (this.#onlyReads) this.#sqlite.pragma('query_only = off')
+    this.#onlyReads = false
   }
 }
