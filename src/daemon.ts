@@ -110,85 +110,66 @@ export async function startDaemon(config: Config, deps: DaemonDeps): Promise<Dae
   }
 }
 
-/** In this order: the store; what changes it; what follows it; what listens; and what runs by the clock. */
+/** What a daemon is put together from, in that order. */
+interface Parts extends Omit<DaemonDeps, 'control'> {
+  readonly config: Config
+  readonly control: NonNullable<DaemonDeps['control']>
+  readonly startedAt: number
+  readonly started: StartedParts
+  readonly fail: (error: unknown) => void
+  readonly current: CurrentConfig
+  readonly store: Awaited<ReturnType<typeof openServed>>
+  readonly metrics: RequestMetrics
+  readonly changeStream: ReturnType<typeof createChangeStream>
+  /** Called after each change that may concern roles, groups or streams. */
+  readonly wake: () => void
+  readonly intake: ReturnType<typeof startIntake>
+  readonly recomputing: RecomputeJobs
+  readonly changing: ReturnType<typeof createChanging>
+  readonly following: SyncService
+  readonly keyUses: ReturnType<typeof createKeyUses>
+  readonly readiness: () => Promise<Readiness>
+}
+
+type Opened = Omit<Parts, 'intake' | 'recomputing' | 'changing' | 'following' | 'keyUses' | 'readiness'>
+
 async function assemble(config: Config, deps: DaemonDeps, started: StartedParts): Promise<Daemon> {
-  const { clock, log, tracing } = deps
-  const startedAt = clock()
-  const current = createCurrentConfig(config)
+  const { clock, log, tracing, control = NO_CONTROL } = deps
   const { promise: failure, resolve: fail } = Promise.withResolvers<unknown>()
-  const store = await openServed(config, deps, fail)
+  const current = createCurrentConfig(config)
+  const given = { ...deps, config, control, startedAt: clock(), started, fail, current }
+  const store = await openServed(given)
   started.add('store', store.close)
   if (tracing !== undefined) started.add('tracing', tracing.stop)
   const policy = watchPolicy(store.reader, current, log)
   await policy.warnIfDiffers()
 
   const metrics = createMetrics(bytesBeingRead)
-  const changeStream = createChangeStream({
-    readChangePage: (query) => readChangePage(store.reader, query),
-    readCursor: async () =>
-      formatCursor(await changeLogEpoch(store.reader), await latestCursor(store.reader)),
-    catalog: current.catalog,
-    log,
-  })
-  started.add('changeStream', changeStream.stop)
-  /** Called after each change that may concern roles, groups or streams. */
+  const changeStream = startChangeStream({ ...given, store, metrics })
   const wakes = [changeStream.wake]
   const wake = (): void => {
     for (const one of wakes) one()
   }
-  const intake = startIntake(store, { metrics, wake, fail, tracing, log }, started)
+  const opened = { ...given, store, metrics, changeStream, wake }
+  const intake = startIntake(opened)
   // The writer may have ended before the queue existed.
   void failure.then(intake.queue.fail)
-  const recomputing = startRecomputing(config, store, { current, intake, wake, fail, clock, log }, started)
-  await noteOpened(store, config, deps)
-  const changing = createChanging(store, intake.ingest, { tracing, wake, clock })
-  const following = await createSyncService({
-    config,
-    db: store.reader,
-    writeSync: store.shared?.writeSync ?? store.writer.writeSync,
-    ...(store.shared !== null && { isLeader: store.shared.isLeader }),
-    readAccess: changing.readAccess,
-    performAct: changing.performAct,
-    catalog: current.catalog,
-    registry: metrics.registry,
-    clock,
-    random: deps.random ?? Math.random,
-    tracing,
-    log,
-  })
+  const recomputing = startRecomputing({ ...opened, intake })
+  await noteOpened(opened)
+  const changing = createChanging({ ...opened, intake })
+  const following = await startFollowing({ ...opened, changing })
   wakes.push(following.wake)
-  started.add('following', following.stop)
-  started.add('webhookTests', following.endTests)
-  if (store.shared !== null)
-    takeTurns(store.shared, { db: store.reader, following, recomputing, changing, wake, log }, started)
+  takeTurns({ ...opened, intake, recomputing, changing, following })
 
-  const keyUses = createKeyUses({
-    db: store.reader,
-    writer: store.writer,
-    apiKeys: () => current.now().apiKeys,
-    clock,
-  })
-  const saveKeyUses = () => keyUses.save().catch((error: unknown) => log.error({ err: error }, KEY_USES_LOST))
-  started.add('keyUses', saveKeyUses)
+  const keyUses = startKeyUses(opened)
   const canWrite = atMostOnceASecond(store.writer.canWrite)
   const readiness = () =>
     readinessOf(intake.queue.isAlive, canWrite, policy.differs, following.outages, current.note())
-  const parts = { intake, recomputing, changing, changeStream, following, keyUses, readiness, metrics }
-  const listeners = await serveRoutes(config, { ...deps, ...parts, store, current, startedAt }, started)
-  const { version } = deps.control ?? NO_CONTROL
-  addDaemonMetrics(metrics.registry, async () => ({
-    version,
-    isReady: await readiness().then(
-      ({ ready }) => ready,
-      () => false,
-    ),
-    isConfigOutdated: current.note() !== null,
-    apiKeys: current.now().apiKeys,
-    endpoints: current.now().endpoints,
-  }))
-  startSchedules(config, { store, current, changing, keyUses, metrics, wake, clock, log }, started)
+  const parts: Parts = { ...opened, intake, recomputing, changing, following, keyUses, readiness }
+  const { url, webhooksUrl, metricsUrl, receive } = await serveRoutes(parts)
+  measureDaemon(parts)
+  startSchedules(parts)
   await recomputing.resume()
-  const { url, webhooksUrl, metricsUrl, receive } = listeners
   return {
     url,
     webhooksUrl,
@@ -210,11 +191,8 @@ async function assemble(config: Config, deps: DaemonDeps, started: StartedParts)
   }
 }
 
-type ServedStore = Awaited<ReturnType<typeof openServed>>
-type Tools = Pick<DaemonDeps, 'clock' | 'log'>
-
 /** `shared`: what several daemons on one store settle among them; null: there is only this one. */
-async function openServed(config: Config, { clock, log }: Tools, fail: (error: unknown) => void) {
+async function openServed({ config, clock, log, fail }: Pick<Parts, 'config' | 'clock' | 'log' | 'fail'>) {
   const { file, postgres } = config.database
   if (postgres !== undefined) {
     const { openSharedStore } = await import('./daemon/shared-store.js')
@@ -238,17 +216,21 @@ function watchPolicy(db: Db, current: CurrentConfig, log: Logger) {
   }
 }
 
-interface IntakeDeps {
-  readonly metrics: RequestMetrics
-  readonly wake: () => void
-  readonly fail: (error: unknown) => void
-  readonly tracing: Tracing | undefined
-  readonly log: Logger
+function startChangeStream({ store, current, log, started }: Omit<Opened, 'changeStream' | 'wake'>) {
+  const { reader } = store
+  const changeStream = createChangeStream({
+    readChangePage: (query) => readChangePage(reader, query),
+    readCursor: async () => formatCursor(await changeLogEpoch(reader), await latestCursor(reader)),
+    catalog: current.catalog,
+    log,
+  })
+  started.add('changeStream', changeStream.stop)
+  return changeStream
 }
 
 /** The way in: the queue of deliveries and acts, and the answers in memory that they outdate. */
-function startIntake(store: ServedStore, deps: IntakeDeps, started: StartedParts) {
-  const { metrics, wake, fail, tracing, log } = deps
+function startIntake(opened: Opened) {
+  const { store, metrics, wake, fail, tracing, log, started } = opened
   const { writeBatch } = store.writer
   // Another process may outdate an answer unnoticed.
   const keptAnswers = store.shared === null ? createKeptAnswers() : createKeptAnswers(0)
@@ -277,17 +259,8 @@ function startIntake(store: ServedStore, deps: IntakeDeps, started: StartedParts
     accept: ((delivery) => (isStopping ? Promise.reject(STOPPED) : ingest(delivery))) as typeof ingest,
   }
 }
-type Intake = ReturnType<typeof startIntake>
-
-interface RecomputingDeps extends Tools {
-  readonly current: CurrentConfig
-  readonly intake: Intake
-  readonly wake: () => void
-  readonly fail: (error: unknown) => void
-}
-
-function startRecomputing(config: Config, store: ServedStore, deps: RecomputingDeps, started: StartedParts) {
-  const { current, intake, wake, fail, clock, log } = deps
+function startRecomputing(parts: Opened & Pick<Parts, 'intake'>) {
+  const { config, store, current, intake, wake, fail, clock, log, started } = parts
   const alone: RecomputeJobsDeps['alone'] = store.shared?.alone ?? ((work) => work(store.writer.recompute))
   const recomputing = createRecomputeJobs({
     compare: (plan, options) =>
@@ -312,7 +285,7 @@ function startRecomputing(config: Config, store: ServedStore, deps: RecomputingD
 }
 
 /** Logs what is unusual about an opened store, and erases again whom a backup brought back. */
-async function noteOpened(store: ServedStore, config: Config, { clock, log }: Tools): Promise<void> {
+async function noteOpened({ store, config, clock, log }: Opened): Promise<void> {
   logStoreState(store, config, clock(), log)
   // Even an empty list tells a later start that there was a database.
   if (store.isNew) ensurePrivateFile(erasureListOf(store.file))
@@ -324,15 +297,9 @@ async function noteOpened(store: ServedStore, config: Config, { clock, log }: To
   )
 }
 
-interface ChangingDeps {
-  readonly tracing: Tracing | undefined
-  readonly wake: () => void
-  readonly clock: () => number
-}
-
 /** Changes by hand, and erasures. */
-function createChanging(store: ServedStore, ingest: Intake['ingest'], deps: ChangingDeps) {
-  const { tracing, wake, clock } = deps
+function createChanging({ store, intake, tracing, wake, clock }: Opened & Pick<Parts, 'intake'>) {
+  const { ingest } = intake
   const db = store.reader
   const read = (query: AccessQuery) => readAccess(db, clock, query)
   const tracedRead = tracing?.ofReads('read access', read) ?? read
@@ -340,7 +307,7 @@ function createChanging(store: ServedStore, ingest: Intake['ingest'], deps: Chan
     db,
     write: ingest,
     // It also removes their platform accounts.
-    finish: () => store.writer.finishErasures().finally(() => wake()),
+    finish: () => store.writer.finishErasures().finally(wake),
   }
   return {
     erasing,
@@ -356,25 +323,48 @@ function createChanging(store: ServedStore, ingest: Intake['ingest'], deps: Chan
     }),
   }
 }
-type Changing = ReturnType<typeof createChanging>
-
-interface TurnsDeps {
-  readonly db: Db
-  readonly following: SyncService
-  readonly recomputing: RecomputeJobs
-  readonly changing: Changing
-  readonly wake: () => void
-  readonly log: Logger
+async function startFollowing(parts: Opened & Pick<Parts, 'changing'>) {
+  const {
+    config,
+    store,
+    changing,
+    current,
+    metrics,
+    clock,
+    random = Math.random,
+    tracing,
+    log,
+    started,
+  } = parts
+  const following = await createSyncService({
+    config,
+    db: store.reader,
+    writeSync: store.shared?.writeSync ?? store.writer.writeSync,
+    ...(store.shared !== null && { isLeader: store.shared.isLeader }),
+    readAccess: changing.readAccess,
+    performAct: changing.performAct,
+    catalog: current.catalog,
+    registry: metrics.registry,
+    clock,
+    random,
+    tracing,
+    log,
+  })
+  started.add('following', following.stop)
+  started.add('webhookTests', following.endTests)
+  return following
 }
 
-/** Has the instances take turns at what one of them does at a time. */
-function takeTurns(shared: NonNullable<ServedStore['shared']>, deps: TurnsDeps, started: StartedParts): void {
-  const { db, following, recomputing, changing, wake, log } = deps
+/** Has several instances take turns at what one of them does at a time. */
+function takeTurns(parts: Omit<Parts, 'keyUses' | 'readiness'>): void {
+  const { store, following, recomputing, changing, wake, log, started } = parts
+  const { shared } = store
+  if (shared === null) return
   /** Continues what an instance has left that ended in the middle; also what another is doing, which does no harm. */
   const takeOver = async () => {
     if (!shared.isLeader()) return
     await recomputing.resume()
-    if ((await loadUnfinishedErasures(db)).length > 0) await changing.erasing.finish()
+    if ((await loadUnfinishedErasures(store.reader)).length > 0) await changing.erasing.finish()
   }
   const onLeaderChange = () => following.onLeaderChange().then(takeOver)
   started.add('turns', shared.takeTurns({ onLeaderChange, wake }))
@@ -382,24 +372,24 @@ function takeTurns(shared: NonNullable<ServedStore['shared']>, deps: TurnsDeps, 
   started.add('takingOver', every(TAKEN_OVER_WITHIN_MS, log, { run: takeOver, failed }).stop)
 }
 
-interface ServingDeps extends Omit<DaemonDeps, 'random'> {
-  readonly startedAt: number
-  readonly store: ServedStore
-  readonly current: CurrentConfig
-  readonly intake: Intake
-  readonly recomputing: RecomputeJobs
-  readonly changing: Changing
-  readonly changeStream: ReturnType<typeof createChangeStream>
-  readonly following: SyncService
-  readonly keyUses: ReturnType<typeof createKeyUses>
-  readonly readiness: () => Promise<Readiness>
-  readonly metrics: RequestMetrics
+function startKeyUses({ store, current, clock, log, started }: Opened) {
+  const keyUses = createKeyUses({
+    db: store.reader,
+    writer: store.writer,
+    apiKeys: () => current.now().apiKeys,
+    clock,
+  })
+  started.add('keyUses', () =>
+    keyUses.save().catch((error: unknown) => log.error({ err: error }, KEY_USES_LOST)),
+  )
+  return keyUses
 }
 
 /** Opens the addresses and the local socket, with every route. */
-async function serveRoutes(config: Config, deps: ServingDeps, started: StartedParts): Promise<Listeners> {
-  const { clock, log, control = NO_CONTROL, tracing, startedAt, store, current } = deps
-  const { intake, recomputing, changing, changeStream, following, keyUses, readiness, metrics } = deps
+async function serveRoutes(parts: Parts): Promise<Listeners> {
+  const { config, control, startedAt, started, current, store, metrics, changeStream, clock, log, tracing } =
+    parts
+  const { intake, recomputing, changing, following, keyUses, readiness } = parts
   const socketFile = await usableSocket(socketFileOf(config.database.file), log)
   let listeners: Listeners | null = null
   const status = () =>
@@ -473,18 +463,22 @@ function daemonFinding(startedAt: number, configNote: string | null) {
   return configNote === null ? ok('daemon', since) : warn('daemon', `${since}; ${configNote}`, null)
 }
 
-interface SchedulesDeps extends Tools {
-  readonly store: ServedStore
-  readonly current: CurrentConfig
-  readonly changing: Changing
-  readonly keyUses: ReturnType<typeof createKeyUses>
-  readonly metrics: RequestMetrics
-  readonly wake: () => void
+function measureDaemon({ metrics, control, readiness, current }: Parts): void {
+  addDaemonMetrics(metrics.registry, async () => ({
+    version: control.version,
+    isReady: await readiness().then(
+      ({ ready }) => ready,
+      () => false,
+    ),
+    isConfigOutdated: current.note() !== null,
+    apiKeys: current.now().apiKeys,
+    endpoints: current.now().endpoints,
+  }))
 }
 
 /** Starts what runs by the clock: backups, what time alone changes, warnings, and what has to be removed. */
-function startSchedules(config: Config, deps: SchedulesDeps, started: StartedParts): void {
-  const { store, current, changing, keyUses, metrics, wake, clock, log } = deps
+function startSchedules(parts: Parts): void {
+  const { config, store, current, changing, keyUses, metrics, wake, clock, log, started } = parts
   const { writer } = store
   const { registry } = metrics
   if (config.backup !== null && store.shared === null) {
