@@ -41,7 +41,10 @@ const checkCommand = apiCommand('check <customer> [product]', {
       'entitlements' in answer &&
       answer.entitlements.length === 0 &&
       (await isUnknownIn(api, environment, customerId))
-    const other = json ? null : await readOther<AccessJson>(api, path, otherThan(environment), at)
+    const isNothing =
+      'entitlements' in answer ? answer.entitlements.length === 0 : 'status' in answer && answer.status === 'none'
+    const other =
+      json || !isNothing ? null : await readOther<AccessJson>(api, path, otherThan(environment), at)
     show(isNobody ? { ...answer, unknown: true } : answer, (paint) => {
       if ('entitlements' in answer) return allText(answer, other, isNobody, paint)
       return 'productId' in answer ? oneText(answer, other, paint) : table([featureCells(answer)], paint)

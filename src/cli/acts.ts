@@ -3,10 +3,9 @@ import { DURATION_PATTERN, parseDuration } from '../config/duration.js'
 import { LatchkeyError } from '../errors.js'
 import type { ActJson, ErasureJson } from '../handlers/customers.js'
 import { ACCOUNT_FACTS, type AccountFact, type Accounts, ofEach, PLATFORMS } from '../provider/accounts.js'
-import type { Environment } from '../provider/event.js'
 import type { Api, ApiOptions } from './api.js'
-import { apiCommand, flag, instantIn, isoTime, isUnknownIn, pathOf, required, value } from './command.js'
-import { type CliContext, otherThan } from './context.js'
+import { apiCommand, flag, instantIn, isoTime, pathOf, required, value } from './command.js'
+import type { CliContext } from './context.js'
 import { withProgress } from './progress.js'
 import { type Paint, table } from './text.js'
 
@@ -46,23 +45,6 @@ interface GivenAct {
   readonly show: (json: unknown, text: (paint: Paint) => string) => void
 }
 
-/**
- * The other environment, if the customer is known there alone: an act in this one is probably a mistake. Asked before
- * the act, which makes them known.
- */
-async function onlyKnownIn({ api, options }: GivenAct, customerId: string): Promise<Environment | null> {
-  const { environment } = api
-  if (options.json || environment === undefined) return null
-  const other = otherThan(environment)
-  const isUnknown = await isUnknownIn(api, environment, customerId)
-  return isUnknown && !(await isUnknownIn(api, other, customerId)) ? other : null
-}
-
-function hint(customerId: string, other: Environment | null, { err }: CliContext): void {
-  if (other !== null)
-    err(`note: ${customerId} was known in ${other} only: add --environment ${other} to act there\n`)
-}
-
 /** Posts a change to a customer, and shows what the customer may use afterwards. */
 async function act(
   given: GivenAct,
@@ -70,14 +52,12 @@ async function act(
   below: readonly string[],
   body: object = {},
 ): Promise<void> {
-  const { api, options, args, context, show } = given
+  const { api, options, args, show } = given
   const { environment, reason: why } = options
   const [customerId = ''] = args
-  const other = await onlyKnownIn(given, customerId)
   const sent = { query: { environment }, body: { reason: why, ...body } }
   const answer = await api.send<ActJson>(method, pathOf('customers', customerId, ...below), sent)
   show(answer, (paint) => actText(answer, paint))
-  hint(customerId, other, context)
 }
 
 function actText({ eventId, customerId, environment, entitlements }: ActJson, paint: Paint): string {
@@ -182,15 +162,13 @@ const eraseCommand = apiCommand('erase <customer>', {
     const { api, options, args, context, show } = given
     const { environment, reason: why } = options
     const [customerId = ''] = args
-    const other = await onlyKnownIn(given, customerId)
-    const sent = { query: { environment }, body: { reason: why } }
+      const sent = { query: { environment }, body: { reason: why } }
     const erased = await withProgress(context, (progress) => {
       progress.show(null, `erasing ${customerId} …`)
       return api.send<ErasureJson>('DELETE', pathOf('customers', customerId), sent)
     })
     show(erased, () => erasureText(erased))
-    hint(customerId, other, context)
-  },
+    },
 })
 
 function erasureText({ customerId, environment, eventId, erasedAt, wasKnown }: ErasureJson): string {

@@ -24,8 +24,6 @@ export type RowStatement = (row: EachRow) => RawBuilder<unknown>
  * a transaction.
  */
 export interface Engine extends DialectAdapter {
-  /** Whether other processes write, too: what one transaction reads may be outdated in the next. */
-  readonly isShared: boolean
   /** Column types for migrations. */
   readonly columnTypes: ColumnTypes
   /** Runs a statement for all these rows, and returns all results, unordered. */
@@ -34,12 +32,8 @@ export interface Engine extends DialectAdapter {
   isOneOf(column: string, texts: readonly string[]): RawBuilder<boolean>
   /** Whether a column contains a text, or bytes. */
   contains(column: string, part: string | Buffer): RawBuilder<boolean>
-  /**
-   * The defects of the database as a whole, one line each; none if it is intact. Reads all of it.
-   * `thorough` also compares every index with its table, which takes several times as long.
-   */
-  findDamage(db: Kysely<Database>, options: { readonly thorough: boolean }): Promise<readonly string[]>
-  /** Removes overwritten data from the database's log. Best effort: a reader of the log keeps it. */
+  /** Removes overwritten data from the database's log. Best effort: a reader of the log keeps it. Nothing, where
+   * there is none that an erasure would leave data in. */
   emptyLog(db: Kysely<Database>): Promise<void>
 }
 

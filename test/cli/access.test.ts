@@ -245,18 +245,3 @@ it('explain says who acted by hand, and why', async () => {
   expect(stdout).toContain(`Access to pro_1 ends. By ${actor}.\n`)
   expect(stdout).toContain(`until it is unblocked. By ${actor}: fraud.\n`)
 })
-
-it.each(['grant cus_9 pro_1 --reason x', 'block cus_9 --reason x', 'erase cus_9 --yes'])(
-  '%s says where else the customer is known, if they are not known where it acts',
-  async (words) => {
-    const folder = await folderWith(
-      [told('payment.authorized', 'pay_9', 'cus_9', 'pro_1', 0, 'sandbox')],
-      BOTH,
-    )
-    await serveHere(folder, { now: () => NOW })
-    const note = 'note: cus_9 was known in sandbox only: add --environment sandbox to act there\n'
-    expect(await at(folder, words)).toMatchObject({ code: 0, stderr: note })
-    // From now on they are known here too.
-    expect(await at(folder, words)).toMatchObject({ code: 0, stderr: '' })
-  },
-)

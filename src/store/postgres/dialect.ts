@@ -152,8 +152,6 @@ class PostgresEngine extends PostgresAdapter implements Engine {
     keyedTableOptions: sql``,
   }
 
-  readonly isShared = true
-
   /** By the types of their columns. */
   readonly #statements = new WeakMap<RowStatement, Map<string, PreparedStatement>>()
   #named = 0
@@ -186,11 +184,6 @@ class PostgresEngine extends PostgresAdapter implements Engine {
 
   contains(column: string, part: string | Buffer): RawBuilder<boolean> {
     return sql`position(${part} in ${sql.ref(column)}) > 0`
-  }
-
-  /** PostgreSQL checks its pages as it reads them. */
-  async findDamage() {
-    return []
   }
 
   async emptyLog() {}

@@ -123,8 +123,6 @@ class SqliteEngine extends SqliteAdapter implements Engine {
     keyedTableOptions: sql`strict, without rowid`,
   }
 
-  readonly isShared = false
-
   /** Lets the migrator put all pending migrations into one transaction, which SQLite can roll back whole. */
   override get supportsTransactionalDdl(): boolean {
     return true
@@ -162,13 +160,6 @@ class SqliteEngine extends SqliteAdapter implements Engine {
     return sql`instr(${sql.ref(column)}, ${part}) > 0`
   }
 
-  async findDamage(db: Kysely<Database>, { thorough }: { readonly thorough: boolean }) {
-    const check = sql.raw(thorough ? 'integrity_check' : 'quick_check')
-    const { rows } = await sql<object>`pragma ${check}(${sql.lit(FAULTS_AT_MOST)})`.execute(db)
-    const found = rows.flatMap((row) => Object.values(row)).flatMap((text: string) => text.split('\n'))
-    return found.filter((line) => line !== 'ok')
-  }
-
   async emptyLog(db: Kysely<Database>): Promise<void> {
     for (let attempt = 0; attempt < EMPTY_ATTEMPTS; attempt += 1) {
       if (attempt > 0) await wait(EMPTY_WAIT_MS)
@@ -180,6 +171,17 @@ class SqliteEngine extends SqliteAdapter implements Engine {
       }
     }
   }
+}
+
+/**
+ * The defects of the database as a whole, one line each; none if it is intact. Reads all of it.
+ * @param thorough also compares every index with its table, which takes several times as long
+ */
+export async function findDamage(db: Kysely<Database>, thorough: boolean): Promise<readonly string[]> {
+  const check = sql.raw(thorough ? 'integrity_check' : 'quick_check')
+  const { rows } = await sql<object>`pragma ${check}(${sql.lit(FAULTS_AT_MOST)})`.execute(db)
+  const found = rows.flatMap((row) => Object.values(row)).flatMap((text: string) => text.split('\n'))
+  return found.filter((line) => line !== 'ok')
 }
 
 function textOf(db: Kysely<Database>, statement: RowStatement, [first = []]: readonly Row[]): string {
