@@ -42,7 +42,9 @@ const checkCommand = apiCommand('check <customer> [product]', {
       answer.entitlements.length === 0 &&
       (await isUnknownIn(api, environment, customerId))
     const isNothing =
-      'entitlements' in answer ? answer.entitlements.length === 0 : 'status' in answer && answer.status === 'none'
+      'entitlements' in answer
+        ? answer.entitlements.length === 0
+        : 'status' in answer && answer.status === 'none'
     const other =
       json || !isNothing ? null : await readOther<AccessJson>(api, path, otherThan(environment), at)
     show(isNobody ? { ...answer, unknown: true } : answer, (paint) => {

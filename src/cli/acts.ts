@@ -162,13 +162,13 @@ const eraseCommand = apiCommand('erase <customer>', {
     const { api, options, args, context, show } = given
     const { environment, reason: why } = options
     const [customerId = ''] = args
-      const sent = { query: { environment }, body: { reason: why } }
+    const sent = { query: { environment }, body: { reason: why } }
     const erased = await withProgress(context, (progress) => {
       progress.show(null, `erasing ${customerId} …`)
       return api.send<ErasureJson>('DELETE', pathOf('customers', customerId), sent)
     })
     show(erased, () => erasureText(erased))
-    },
+  },
 })
 
 function erasureText({ customerId, environment, eventId, erasedAt, wasKnown }: ErasureJson): string {

@@ -285,8 +285,6 @@ export const importRoute: Route<ImportDeps> = route('POST /imports', {
   body: z.array(z.string()).max(MAX_IMPORT_LINES, `has more than ${MAX_IMPORT_LINES} lines`),
   bodyType: 'lines',
   answer: importAnswer,
-  // A secret that verifies the lines can't be read.
-  errors: ['config_invalid'],
   handle: async ({ query, body, environments }, { importLines }: ImportDeps) => ({
     results: await importLines(body, { environments, ...query }),
   }),
