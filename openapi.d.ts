@@ -216,7 +216,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The change log, oldest first, after a cursor or from its beginning.
+         * The change log, oldest first, after a cursor or from its beginning; of a customer, or of a stretch of time.
          * @description Needs a key with the scope `read`.
          */
         get: operations["listChanges"];
@@ -1057,7 +1057,68 @@ export interface paths {
         trace?: never;
     };
 }
-export type webhooks = Record<string, never>;
+export interface webhooks {
+    "entitlement.granted": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The customer had no access to the product, and has it now.
+         * @description Posted to your addresses.
+         */
+        post: operations["entitlementGranted"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "entitlement.changed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Anything else changed, such as the end of the access.
+         * @description Posted to your addresses.
+         */
+        post: operations["entitlementChanged"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "entitlement.revoked": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The customer had access, and has none now.
+         * @description Posted to your addresses.
+         */
+        post: operations["entitlementRevoked"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
 export interface components {
     schemas: {
         AccessSnapshot: {
@@ -1376,6 +1437,7 @@ export interface components {
                 createdAt: string;
                 /** Format: date-time */
                 receivedAt: string;
+                customerId: string | null;
                 source: components["schemas"]["SourceKey"] | null;
                 /** @enum {string} */
                 reason: "source_unknown" | "customer_unknown" | "product_unknown" | "rail_unknown";
@@ -1792,6 +1854,18 @@ export interface components {
                 since: string;
                 reason: string;
             }[];
+        };
+        WebhookMessage: {
+            /** @enum {string} */
+            type: "entitlement.granted" | "entitlement.changed" | "entitlement.revoked";
+            /** Format: date-time */
+            timestamp: string;
+            /**
+             * @description A test: it is about nobody.
+             * @constant
+             */
+            test?: true;
+            data: components["schemas"]["Change"];
         };
     };
     responses: {
@@ -3152,6 +3226,12 @@ export interface operations {
             query?: {
                 /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
                 environment?: components["schemas"]["Environment"];
+                /** @description The id of a customer of the payments service. */
+                customerId?: string;
+                /** @description Only what was received, changed or queued at this instant or later. */
+                from?: string;
+                /** @description Only what was received, changed or queued before this instant. */
+                to?: string;
                 /** @description The maximum number of items on the page. */
                 limit?: number;
                 /** @description The `nextCursor` of the page before; the first page if omitted. */
@@ -3691,10 +3771,16 @@ export interface operations {
                 customerId?: string;
                 /** @description The name of an endpoint in the config. */
                 endpoint?: string;
-                /** @description Only events that were first received at this instant or later. */
+                /** @description Only what was received, changed or queued at this instant or later. */
                 from?: string;
-                /** @description Only events that were first received before this instant. */
+                /** @description Only what was received, changed or queued before this instant. */
                 to?: string;
+                /** @description Only events of this payment. */
+                paymentId?: string;
+                /** @description Only events of this subscription. */
+                subscriptionId?: string;
+                /** @description If true, only events under whose id another body came. */
+                conflicts?: boolean;
                 /** @description The maximum number of items on the page. */
                 limit?: number;
                 /** @description The `nextCursor` of the page before; the first page if omitted. */
@@ -3843,9 +3929,9 @@ export interface operations {
                 customerId?: string;
                 /** @description The name of an endpoint in the config. */
                 endpoint?: string;
-                /** @description Only events that were first received at this instant or later. */
+                /** @description Only what was received, changed or queued at this instant or later. */
                 from?: string;
-                /** @description Only events that were first received before this instant. */
+                /** @description Only what was received, changed or queued before this instant. */
                 to?: string;
                 /** @description The `nextCursor` of the page before; the first page if omitted. */
                 cursor?: string;
@@ -5273,6 +5359,135 @@ export interface operations {
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["store_unavailable"];
+        };
+    };
+    entitlementGranted: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The same at every attempt and at every address. */
+                "webhook-id": string;
+                /** @description When this attempt was signed, in Unix seconds. */
+                "webhook-timestamp": string;
+                /** @description One or more of `v1,` and the base64 HMAC-SHA256, by the Standard Webhooks scheme. */
+                "webhook-signature": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WebhookMessage"];
+            };
+        };
+        responses: {
+            /** @description Never to be sent again. */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Delivered. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Tried again, for three days. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    entitlementChanged: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The same at every attempt and at every address. */
+                "webhook-id": string;
+                /** @description When this attempt was signed, in Unix seconds. */
+                "webhook-timestamp": string;
+                /** @description One or more of `v1,` and the base64 HMAC-SHA256, by the Standard Webhooks scheme. */
+                "webhook-signature": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WebhookMessage"];
+            };
+        };
+        responses: {
+            /** @description Never to be sent again. */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Delivered. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Tried again, for three days. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    entitlementRevoked: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The same at every attempt and at every address. */
+                "webhook-id": string;
+                /** @description When this attempt was signed, in Unix seconds. */
+                "webhook-timestamp": string;
+                /** @description One or more of `v1,` and the base64 HMAC-SHA256, by the Standard Webhooks scheme. */
+                "webhook-signature": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WebhookMessage"];
+            };
+        };
+        responses: {
+            /** @description Never to be sent again. */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Delivered. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Tried again, for three days. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
         };
     };
 }

@@ -8,9 +8,12 @@ const ON_BOTH_ENGINES = [
   'daemon/{membership-log,odd-payload,payload,questions,rebuilds,replays,retention}',
   'history/export',
   'ingest/any-order',
-  'people/erasure',
+  'people/{erasure,ids}',
   'recompute/compare',
-  'sync/webhook/any-answers',
+  'releases',
+  'sync/{failures,follow,removals}',
+  'sync/telegram/updates',
+  'sync/webhook/{any-answers,log,outbound}',
 ].map((name) => `test/${name}.test.ts`)
 
 const ON_POSTGRES = 'test/postgres/**/*.test.ts'

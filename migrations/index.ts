@@ -7,6 +7,7 @@ import { erasures } from './0006-erasures.js'
 import { joinLinks } from './0007-join-links.js'
 import { messages } from './0008-messages.js'
 import { deliveryPace } from './0009-delivery-pace.js'
+import { changeQuestions } from './0010-change-questions.js'
 import type { NamedMigration } from './column-types.js'
 
 /** Every step of the schema, oldest first. Append only. */
@@ -20,4 +21,5 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0007-join-links', create: joinLinks },
   { name: '0008-messages', create: messages },
   { name: '0009-delivery-pace', create: deliveryPace },
+  { name: '0010-change-questions', create: changeQuestions },
 ]

@@ -8,9 +8,6 @@ const ROOT = join(import.meta.dirname, '..')
 /** What is started or imported by its name; the rest of src/ goes into chunks. */
 const ENTRIES = [
   'index',
-  'client/client',
-  'client/express',
-  'client/hono',
   'cli/main',
   'daemon/writer-thread',
   'doctor/examine-thread',
@@ -18,6 +15,9 @@ const ENTRIES = [
   'recompute/compare-thread',
   'store/sqlite/checkpoint-thread',
 ]
+
+/** What apps load: as ES modules and as CommonJS, with no chunk of the daemon. */
+const APP_ENTRIES = ['client/client', 'client/express', 'client/hono', 'client/testing', 'client/webhooks']
 
 /** Of their hundreds of small files, loading took half of a start, in each thread anew, and 25 MB. */
 const BUNDLED_PACKAGES = ['kysely', 'zod']
@@ -30,7 +30,8 @@ if (module.stripTypeScriptTypes === undefined) {
   process.exit(Number.parseInt(process.versions.node, 10) < 22 ? 0 : 1)
 }
 
-// A production install lacks the bundler: the same program, file by file, starts more slowly.
+// A production install lacks the bundler: the same program, file by file, starts more slowly. CommonJS is for apps, which
+// install the package as it is packed.
 const bundler = await import('rolldown').catch(() => null)
 const built = bundler === null ? withoutTypes() : await bundled(bundler)
 for (const [name, text] of built) write(name, text)
@@ -40,23 +41,37 @@ for (const old of filesIn('dist')) {
 
 /** The text of each file, by its name. */
 async function bundled({ rolldown }) {
-  const bundle = await rolldown({
-    cwd: ROOT,
-    platform: 'node',
-    input: Object.fromEntries(ENTRIES.map((name) => [`src/${name}`, `./src/${name}.ts`])),
-    resolve: { extensionAlias: { '.js': ['.ts', '.js'] } },
-    external: (id) => /^[@a-z]/.test(id) && !BUNDLED_PACKAGES.some((name) => `${id}/`.startsWith(`${name}/`)),
-  })
-  const { output } = await bundle.generate({
-    entryFileNames: '[name].js',
-    chunkFileNames: 'src/chunks/[name].js',
-  })
-  await bundle.close()
+  const outputs = [
+    ...(await bundlesOf(rolldown, ENTRIES, 'src/chunks', ['esm'])),
+    ...(await bundlesOf(rolldown, APP_ENTRIES, 'src/client/chunks', ['esm', 'cjs'])),
+  ]
   const licenses = BUNDLED_PACKAGES.map((name) => [
     join('dist', 'licenses', `${name}.txt`),
     readFileSync(join(ROOT, 'node_modules', name, 'LICENSE'), 'utf8'),
   ])
-  return new Map([...output.map(({ fileName, code }) => [join('dist', fileName), code]), ...licenses])
+  return new Map([...outputs.map(({ fileName, code }) => [join('dist', fileName), code]), ...licenses])
+}
+
+async function bundlesOf(rolldown, entries, chunks, formats) {
+  const bundle = await rolldown({
+    cwd: ROOT,
+    platform: 'node',
+    input: Object.fromEntries(entries.map((name) => [`src/${name}`, `./src/${name}.ts`])),
+    resolve: { extensionAlias: { '.js': ['.ts', '.js'] } },
+    external: (id) => /^[@a-z]/.test(id) && !BUNDLED_PACKAGES.some((name) => `${id}/`.startsWith(`${name}/`)),
+  })
+  const outputs = []
+  for (const format of formats) {
+    const extension = format === 'esm' ? 'js' : 'cjs'
+    const { output } = await bundle.generate({
+      format,
+      entryFileNames: `[name].${extension}`,
+      chunkFileNames: `${chunks}/[name].${extension}`,
+    })
+    outputs.push(...output)
+  }
+  await bundle.close()
+  return outputs
 }
 
 /** Removes the types, which Node can do by itself. Lines and columns stay where they are. */

@@ -39,7 +39,7 @@ import { changeLogEpoch, formatCursor, latestCursor, readChangePage } from './st
 import { isStoreBroken } from './store/engine.js'
 import { loadErasure, loadUnfinishedErasures } from './store/erasures.js'
 import { loadManualEvent } from './store/events.js'
-import { MESSAGES_KEPT_MS } from './store/messages.js'
+import { MESSAGES_KEPT_MS } from './store/message-log.js'
 import type { Db } from './store/schema.js'
 import { policyInForce } from './store/settings.js'
 import { ensurePrivateFile } from './store/sqlite/file.js'
@@ -145,6 +145,7 @@ async function assemble(config: Config, deps: DaemonDeps, started: StartedParts)
   await policy.warnIfDiffers()
 
   const metrics = createMetrics(bytesBeingRead)
+  metrics.begin(current.endpointNames())
   const changeStream = startChangeStream({ ...given, store, metrics })
   const wakes = [changeStream.wake]
   const wake = (): void => {
@@ -177,6 +178,7 @@ async function assemble(config: Config, deps: DaemonDeps, started: StartedParts)
     receive,
     async reload(next) {
       current.replace(next)
+      metrics.begin(current.endpointNames())
       intake.keptAnswers.forgetAll()
       changeStream.wake()
       await following.reload(next)

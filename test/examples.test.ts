@@ -71,7 +71,7 @@ it('the receiver of the outbound webhook takes each message in once, and only si
   await receiver.until(new RegExp(`^${customerId} pro_1 true$`, 'm'))
 
   const data = { environment: 'live', customerId, productId: 'pro_1', after: { active: false } }
-  const ended = JSON.stringify({ data })
+  const ended = JSON.stringify({ type: 'entitlement.revoked', data })
   const send = async (id: string, signer = new Webhook(secret)) => {
     const at = new Date()
     const headers = {

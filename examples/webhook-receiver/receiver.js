@@ -4,9 +4,9 @@
 import { createServer } from 'node:http'
 import { DatabaseSync } from 'node:sqlite'
 import { text } from 'node:stream/consumers'
-import { Webhook } from 'standardwebhooks'
+import { verify } from 'latchkey/webhooks'
 
-const webhook = new Webhook(process.env.LATCHKEY_WEBHOOK_SECRET)
+const secret = process.env.LATCHKEY_WEBHOOK_SECRET
 const db = new DatabaseSync('access.db')
 db.exec(`
   create table if not exists messages (id text primary key);
@@ -35,14 +35,15 @@ const server = createServer(async (req, res) => {
   const body = await text(req)
   let message
   try {
-    message = webhook.verify(body, req.headers)
-  } catch {
-    res.writeHead(401).end()
+    message = await verify(body, req.headers, secret)
+  } catch (error) {
+    console.error(error.message)
+    res.writeHead(error.status ?? 500).end()
     return
   }
   try {
     // A test is about nobody: to have been verified is all that it is for.
-    if (!message.test) takeIn(req.headers['webhook-id'], message.data)
+    if (!message.test) takeIn(message.id, message.data)
     res.writeHead(204).end()
   } catch (error) {
     console.error(error)

@@ -1,3 +1,4 @@
+import { counted } from '../doctor/finding.js'
 import { LatchkeyError } from '../errors.js'
 import type {
   AccessJson,
@@ -9,9 +10,21 @@ import type {
 import type { ExplanationJson } from '../handlers/entitlements.js'
 import type { Environment } from '../provider/event.js'
 import type { Api } from './api.js'
-import { apiCommand, isoTime, isUnknownIn, parseId, parseInstant, pathOf, value } from './command.js'
+import {
+  apiCommand,
+  isoTime,
+  isUnknownIn,
+  parseId,
+  parseInstant,
+  pathOf,
+  unknownProductText,
+  value,
+} from './command.js'
 import { otherThan } from './context.js'
 import { linesText, type Paint, table, tableLines } from './text.js'
+
+/** Somebody who buys again and again has hundreds. */
+const SOURCES_SHOWN = 3
 
 const AT = { at: value('<time>', 'as of that instant (default: now)', parseInstant) }
 
@@ -19,7 +32,12 @@ const AT = { at: value('<time>', 'as of that instant (default: now)', parseInsta
 const checkCommand = apiCommand('check <customer> [product]', {
   kind: 'asks',
   about: 'show what a customer may use',
-  examples: ['check cus_1', 'check cus_1 pro_1 --at 2026-01-31T00:00:00Z', 'check cus_1 --feature export'],
+  examples: [
+    'check cus_1',
+    'check --email ada@example.com',
+    'check cus_1 pro_1 --at 2026-01-31T00:00:00Z',
+    'check cus_1 --feature export',
+  ],
   arguments: { product: 'the product id (default: every product)' },
   options: { ...AT, feature: value('<id>', 'a feature instead of a product', parseId) },
   check({ options, args: [, productId] }) {
@@ -59,9 +77,9 @@ const checkCommand = apiCommand('check <customer> [product]', {
   },
 })
 
-function unknownText(feature: string | undefined, productId: string | undefined): string {
+function unknownText(feature: string | undefined, productId = ''): string {
   return feature === undefined
-    ? `the config does not name the product ${productId}, and no customer ever had access to it`
+    ? unknownProductText(productId)
     : `no product of the config gives the feature ${feature}`
 }
 
@@ -113,7 +131,7 @@ function featureCells({ id, active, until, productIds }: FeatureJson): string[] 
 /** `pro_1  active  past due  since 2026-01-31T00:00:00.000Z  (payment pay_2; ended: payment pay_1)`. */
 function entitlementCells({ productId, status, pastDue, since, until, sources }: EntitlementJson): string[] {
   const namesOf = (isActive: boolean) =>
-    sources.flatMap(({ active, kind, id }) => (active === isActive ? [`${kind} ${id}`] : [])).join(', ')
+    firstFew(sources.flatMap(({ active, kind, id }) => (active === isActive ? [`${kind} ${id}`] : [])))
   const [active, ended] = [namesOf(true), namesOf(false)]
   const reasons = [...(active === '' ? [] : [active]), ...(ended === '' ? [] : [`ended: ${ended}`])]
   // An announced cancellation has no known end until it takes effect.
@@ -128,6 +146,12 @@ function entitlementCells({ productId, status, pastDue, since, until, sources }:
       .join('  '),
     reasons.length === 0 ? '' : `(${reasons.join('; ')})`,
   ]
+}
+
+/** `payment pay_1, payment pay_2, payment pay_3 and 105 more`: the rest is in the answer as JSON. */
+function firstFew(names: readonly string[]): string {
+  const shown = names.slice(0, SOURCES_SHOWN).join(', ')
+  return names.length > SOURCES_SHOWN ? `${shown} and ${names.length - SOURCES_SHOWN} more` : shown
 }
 
 /** The last end of a paid period; null if one is not known. */
@@ -150,7 +174,11 @@ type SourceJson = ExplanationJson['sources'][number]
 const explainCommand = apiCommand('explain <customer> <product>', {
   kind: 'asks',
   about: 'show why a customer may or may not use a product, event by event',
-  examples: ['explain cus_1 pro_1', 'explain cus_1 pro_1 --at 2026-01-31T00:00:00Z'],
+  examples: [
+    'explain cus_1 pro_1',
+    'explain --payment pay_1 pro_1',
+    'explain cus_1 pro_1 --at 2026-01-31T00:00:00Z',
+  ],
   options: AT,
   async run({ api, options, args: [customerId = '', productId = ''], context, show }) {
     const at = isoTime(options.at)
@@ -169,16 +197,25 @@ const explainCommand = apiCommand('explain <customer> <product>', {
 function explanationText(explanation: ExplanationJson, paint: Paint): string {
   const { summary, sources, held, blocks, erasures, ends } = explanation
   const sentences = (list: readonly { readonly sentence: string }[]) => list.map(({ sentence }) => sentence)
-  const waiting = held.map(({ id, type, sentence }) => `${id}  ${type}  ${sentence}`)
+  const own = held.filter(({ customerId }) => customerId !== null)
+  const waiting = own.map(({ id, type, sentence }) => `${id}  ${type}  ${sentence}`)
   const sections = [
     `${summary}\n`,
     ...sources.map((source) => sourceText(source, paint)),
-    section('Waiting', waiting),
+    section('Waiting', [...waiting, ...anybodysLine(held.length - own.length, explanation)]),
     section('Blocks', sentences(blocks)),
     section('Erased', sentences(erasures)),
     section('Coming ends', sentences(ends)),
   ]
   return sections.filter((text) => text !== '').join('\n')
+}
+
+/** Held events that may be anybody's are many in some stores, and the same for every customer. */
+function anybodysLine(count: number, { productId, environment }: ExplanationJson): readonly string[] {
+  if (count === 0) return []
+  const name = count === 1 ? 'names no customer' : 'name no customer'
+  const list = `latchkey events list --disposition held --environment ${environment}`
+  return [`${counted(count, 'held event')} of ${productId} ${name}: ${list}`]
 }
 
 /** A heading and its lines; nothing if there are none. */

@@ -1,11 +1,23 @@
 import { InvalidArgumentError } from 'commander'
 import { DURATION_PATTERN, parseDuration } from '../config/duration.js'
 import { LatchkeyError } from '../errors.js'
+import type { ProductAccessJson } from '../handlers/answers.js'
 import type { ActJson, ErasureJson } from '../handlers/customers.js'
 import { ACCOUNT_FACTS, type AccountFact, type Accounts, ofEach, PLATFORMS } from '../provider/accounts.js'
+import type { Environment } from '../provider/event.js'
 import type { Api, ApiOptions } from './api.js'
-import { apiCommand, flag, instantIn, isoTime, pathOf, required, value } from './command.js'
-import type { CliContext } from './context.js'
+import {
+  apiCommand,
+  flag,
+  instantIn,
+  isoTime,
+  isUnknownIn,
+  pathOf,
+  required,
+  unknownProductText,
+  value,
+} from './command.js'
+import { type CliContext, otherThan } from './context.js'
 import { withProgress } from './progress.js'
 import { type Paint, table } from './text.js'
 
@@ -45,6 +57,42 @@ interface GivenAct {
   readonly show: (json: unknown, text: (paint: Paint) => string) => void
 }
 
+/**
+ * What makes the ids of an act look like mistakes: a customer of whom nothing is known here, or only in the other
+ * environment; a product that nobody knows. Asked before the act, which makes them known.
+ */
+async function doubtsAbout(
+  { api, options }: GivenAct,
+  customerId: string,
+  productId?: string,
+): Promise<readonly string[]> {
+  const { environment } = api
+  if (options.json || environment === undefined) return []
+  const other = otherThan(environment)
+  const doubts: string[] = []
+  if (await isUnknownIn(api, environment, customerId)) {
+    if (!(await isUnknownIn(api, other, customerId)))
+      return [`note: ${customerId} was known in ${other} only: add --environment ${other} to act there`]
+    doubts.push(`warning: nothing was known of ${customerId} in ${environment}: check the id`)
+  }
+  if (productId !== undefined && (await isUnknownProduct(api, environment, productId)))
+    doubts.push(`warning: ${unknownProductText(productId)}: check the id`)
+  return doubts
+}
+
+/** False if the API can't say: a hint must not fail the command. */
+function isUnknownProduct(api: Api, environment: Environment, productId: string): Promise<boolean> {
+  const path = pathOf('entitlements', 'nobody', productId)
+  return api.get<ProductAccessJson>(path, { environment }).then(
+    ({ unknown }) => unknown === true,
+    () => false,
+  )
+}
+
+function warn(doubts: readonly string[], { err }: CliContext): void {
+  for (const doubt of doubts) err(`${doubt}\n`)
+}
+
 /** Posts a change to a customer, and shows what the customer may use afterwards. */
 async function act(
   given: GivenAct,
@@ -52,12 +100,15 @@ async function act(
   below: readonly string[],
   body: object = {},
 ): Promise<void> {
-  const { api, options, args, show } = given
+  const { api, options, args, context, show } = given
   const { environment, reason: why } = options
-  const [customerId = ''] = args
+  const [customerId = '', productId] = args
+  // A grant or block that is not there is an error anyway.
+  const doubts = await doubtsAbout(given, customerId, method === 'DELETE' ? undefined : productId)
   const sent = { query: { environment }, body: { reason: why, ...body } }
   const answer = await api.send<ActJson>(method, pathOf('customers', customerId, ...below), sent)
   show(answer, (paint) => actText(answer, paint))
+  warn(doubts, context)
 }
 
 function actText({ eventId, customerId, environment, entitlements }: ActJson, paint: Paint): string {
@@ -155,19 +206,25 @@ const eraseCommand = apiCommand('erase <customer>', {
   },
   check({ options, args: [customerId] }) {
     if (options.yes) return
-    const what = `it ends the access of ${customerId} and removes their personal data from all that is stored`
+    const what = `it ends the access of ${customerId || 'the customer'} and removes their personal data from all that is stored`
     throw new LatchkeyError('usage', `erase needs --yes: ${what}, which cannot be undone`)
   },
   async run(given) {
     const { api, options, args, context, show } = given
     const { environment, reason: why } = options
     const [customerId = ''] = args
+    const doubts = await doubtsAbout(given, customerId)
     const sent = { query: { environment }, body: { reason: why } }
     const erased = await withProgress(context, (progress) => {
       progress.show(null, `erasing ${customerId} …`)
       return api.send<ErasureJson>('DELETE', pathOf('customers', customerId), sent)
     })
     show(erased, () => erasureText(erased))
+    // The answer itself says that nothing was known.
+    warn(
+      doubts.filter((doubt) => doubt.startsWith('note')),
+      context,
+    )
   },
 })
 

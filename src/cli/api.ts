@@ -23,7 +23,7 @@ export interface ApiRequest {
   /** Sent as JSON. */
   readonly body?: unknown
   /** Sent as it is, instead of a JSON body. */
-  readonly content?: { readonly type: string; readonly text: string }
+  readonly content?: { readonly type: string; readonly text: string | Buffer }
   readonly headers?: Readonly<Record<string, string>>
 }
 
@@ -39,6 +39,16 @@ export interface Api {
   get<Answer>(path: string, query?: Query): Promise<Answer>
   getBytes(path: string, query?: Query): Promise<Buffer>
   send<Answer>(method: Exclude<Method, 'GET'>, path: string, request?: ApiRequest): Promise<Answer>
+}
+
+/** The API of the daemon that listens on this local socket. @param options `signal` ends requests under way */
+export function apiAtSocket(
+  socketPath: string,
+  { config = null, signal }: { readonly config?: Config | null; readonly signal?: AbortSignal } = {},
+): Api {
+  const transport = transportToSocket(socketPath)
+  const options = { ...transport.options, ...(signal && { signal }) }
+  return createApi({ ...transport, options }, { config, environment: undefined })
 }
 
 /** For the routes at an address that need no key. */

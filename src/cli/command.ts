@@ -1,11 +1,12 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { isLatchkeyError } from '../errors.js'
+import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import { isUsableId } from '../provider/ids.js'
 import type { Api, ApiOptions } from './api.js'
 import type { CliContext, SharedOptions } from './context.js'
+import type { PersonWay } from './customers/person.js'
 import type { CommandKind } from './find-api.js'
-import { type Paint, paintFor } from './text.js'
+import { type Paint, paintFor, table } from './text.js'
 
 /**
  * Adds one command to the program. Its action resolves when the work is done, and rejects if the work failed.
@@ -68,6 +69,15 @@ export type ValuesOf<Table> = {
   readonly [Name in keyof Table]: Table[Name] extends Declared<infer Value> ? Value : never
 }
 
+/** Ways to name a customer other than by id, in every command that names one. */
+const PERSON_OPTIONS = {
+  email: value('<email>', 'the customer with this email, instead of an id'),
+  ref: value('<text>', 'the customer with this reference of yours, instead of an id', parseId),
+  payment: value('<id>', 'the customer of this payment, instead of an id', parseId),
+  subscription: value('<id>', 'the customer of this subscription, instead of an id', parseId),
+} satisfies Readonly<Record<PersonWay, Declared<string | undefined>>>
+const PERSON_WAYS = Object.keys(PERSON_OPTIONS) as readonly PersonWay[]
+
 /** The declaration of a command. */
 interface CommandSpec<Table extends OptionTable, Given> {
   readonly about: string
@@ -77,6 +87,8 @@ interface CommandSpec<Table extends OptionTable, Given> {
   readonly options?: Table
   /** Comes at the end of its help, before the examples. */
   readonly helpEnd?: () => string
+  /** True: its arguments are optional for the parser, since an option may name the customer. */
+  readonly placesArguments?: boolean
   readonly run: (given: Given) => Promise<void> | void
 }
 
@@ -117,8 +129,10 @@ export function command<Table extends OptionTable = Record<never, never>>(
       const known = argument.slice(1, -1)
       // File names may contain any characters that the system allows.
       const parse = known === 'file' ? (text: string) => text : parseId
-      one.argument(argument, declared.arguments?.[known] ?? ARGUMENTS[known], parse)
+      const form = declared.placesArguments ? `[${known}]` : argument
+      one.argument(form, declared.arguments?.[known] ?? ARGUMENTS[known], parse)
     }
+    if (declared.placesArguments) one.usage(`[options] ${rest.join(' ')}`)
     for (const [key, option] of Object.entries(declared.options ?? {}))
       one.addOption(optionOf(key, option, context))
     if (declared.helpEnd !== undefined) one.addHelpText('after', declared.helpEnd())
@@ -145,40 +159,98 @@ function optionOf(key: string, declared: Declared<unknown>, context: CliContext)
   return option.makeOptionMandatory(isRequired ?? false)
 }
 
-/** Declares a command that uses the API: of the running daemon, of `--url`, or, if it only asks, over the store. */
+/**
+ * Declares a command that uses the API: of the running daemon, of `--url`, or, if it only asks, over the store. If it
+ * has an argument or an option `customer`, options may name that customer in other ways.
+ */
 export function apiCommand<Table extends OptionTable = Record<never, never>>(
   words: string,
   declared: CommandSpec<Table, GivenApiCommand<Table>> & {
     /** Describes `--environment`; null: there is no such option. */
     readonly environment?: string | null
+    /** Ways to name its customer; by default all. */
+    readonly personBy?: readonly PersonWay[]
     /** Refuses wrong use before the config is read or the API called. */
     readonly check?: (given: GivenCommand<Table, ApiOptions>) => unknown
     readonly kind: CommandKind | ((options: ValuesOf<Table>) => CommandKind)
   },
 ): RegisterCommand {
-  const { environment, check, kind, run, ...facts } = declared
+  const { environment, personBy = PERSON_WAYS, check, kind, run, ...facts } = declared
+  const places = words.split(' ').filter((word) => /^\W/.test(word))
+  const isPlaced = places[0] === '<customer>'
+  const ways = isPlaced || 'customer' in (declared.options ?? {}) ? personBy : []
   return command(words, {
     ...facts,
+    placesArguments: isPlaced,
     options: {
       url: value('<url>', 'the daemon to ask, with the key in LATCHKEY_API_KEY (default: the local one)'),
+      ...Object.fromEntries(ways.map((way) => [way, PERSON_OPTIONS[way]])),
       ...declared.options,
       ...(environment !== null && {
         environment: choice('<name>', environment ?? ENVIRONMENT, ['live', 'sandbox']),
       }),
     },
     async run(all) {
-      const given = all as unknown as GivenCommand<Table, ApiOptions>
+      const parsed = all as unknown as GivenCommand<Table, ApiOptions>
+      const named = personIn(parsed, ways)
+      const given = isPlaced ? { ...parsed, args: placed(parsed.args, places, named !== null) } : parsed
       await check?.(given)
       const { withApi } = await import('./find-api.js')
       const { options, context } = given
       await withApi(
         options,
         context,
-        async (api) => run({ ...given, api }),
+        async (api) =>
+          run({ ...(named === null ? given : await withPerson(given, api, named, isPlaced)), api }),
         typeof kind === 'function' ? kind(options) : kind,
       )
     },
   })
+}
+
+interface NamedPerson {
+  readonly way: PersonWay
+  readonly text: string
+}
+
+/** The customer whom an option names otherwise than by id; null: none does. Throws `usage` for several options. */
+function personIn({ options }: { readonly options: object }, ways: readonly PersonWay[]): NamedPerson | null {
+  const values = options as Readonly<Partial<Record<PersonWay | 'customer', string>>>
+  const given = (['customer', ...ways] as const).filter((name) => values[name] !== undefined)
+  const [way, second] = given
+  if (second !== undefined)
+    throw new LatchkeyError('usage', `--${way} and --${second} both name the customer: leave one out`)
+  return way === undefined || way === 'customer' ? null : { way, text: values[way] ?? '' }
+}
+
+/** The arguments in their places, the customer's empty if an option names them. Throws `usage`. */
+function placed(
+  given: readonly (string | undefined)[],
+  places: readonly string[],
+  isNamed: boolean,
+): readonly string[] {
+  const args = [...(isNamed ? [''] : []), ...given.filter((one) => one !== undefined)]
+  if (args.length > places.length)
+    throw new LatchkeyError('usage', 'the customer is named by an id and by an option: leave one out')
+  const [missing] = places.slice(args.length).filter((place) => place.startsWith('<'))
+  if (missing === undefined) return args
+  const ways = PERSON_WAYS.map((way) => `--${way}`).join(', ')
+  const hint = args.length === 0 ? `: name one by id, or by one of ${ways}` : ''
+  throw new LatchkeyError('usage', `missing required argument '${missing.slice(1, -1)}'${hint}`)
+}
+
+/** The same input with the customer's id. */
+async function withPerson<Given extends GivenCommand<Record<never, never>, ApiOptions>>(
+  given: Given,
+  api: Api,
+  { way, text }: NamedPerson,
+  isPlaced: boolean,
+): Promise<Given> {
+  const { findPerson } = await import('./customers/person.js')
+  const customer = await findPerson(api, way, text)
+  return isPlaced
+    ? { ...given, args: [customer, ...given.args.slice(1)] }
+    : { ...given, options: { ...given.options, customer } }
 }
 
 const ENVIRONMENT = 'which environment (default: the only one of the key or the config, else live)'
@@ -236,6 +308,31 @@ export function isUnknownIn(api: Api, environment: Environment, customerId: stri
     () => false,
     (error: unknown) => isLatchkeyError(error) && error.code === 'customer_not_found',
   )
+}
+
+export function unknownProductText(productId: string): string {
+  return `the config does not name the product ${productId}, and no customer ever had access to it`
+}
+
+/** The API's maximum page size. */
+export const LISTED = 100
+
+/** Shows the first page of a list, and says if there is more. */
+export async function showPage<Item>(
+  path: string,
+  query: Parameters<Api['get']>[1] & { readonly limit: number },
+  cellsOf: (item: Item) => readonly string[],
+  none: string,
+  { api, options, context, show }: GivenApiCommand<Record<never, never>>,
+): Promise<void> {
+  const { items, pagination } = await api.get<{
+    readonly items: readonly Item[]
+    readonly pagination: { readonly hasMore: boolean }
+  }>(path, query)
+  show({ items, hasMore: pagination.hasMore }, (paint) =>
+    items.length === 0 ? `${none}\n` : table(items.map(cellsOf), paint),
+  )
+  if (pagination.hasMore && !options.json) context.err(`note: there are more than these ${query.limit}\n`)
 }
 
 /** One line of JSON. */

@@ -38,6 +38,7 @@ const restoreCommand = command('restore <file>', {
   about: 'replace the database with a backup, and keep the old one; no daemon may be running',
   examples: ['restore /srv/backups/monday.db'],
   arguments: { file: 'a file made by `latchkey backup`' },
+  options: { force: flag('restore a backup in which bodies of events are not what was received') },
   async run({ options, args: [file = ''], context, show }) {
     const { restore } = await import('../operations/restore.js')
     const { products } = (await loadNamedConfig(options, context)).config
@@ -47,18 +48,32 @@ const restoreCommand = command('restore <file>', {
       restore(database.file, from, {
         now: context.now(),
         onProgress,
+        acceptAltered: options.force ?? false,
         eraseAgain: (part, place) => eraseAgain(part, place, context.now),
       }),
     )
-    const { keptAs, migrated, membershipsKept, erasedAgain, eventsLeft } = restored
+    const { keptAs, migrated, altered, membershipsKept, erasedAgain, eventsLeft } = restored
+    const { erasureListOf, readErasureList } = await import('../people/erasure-list.js')
+    const list = erasureListOf(restored.file)
+    const unreadable = readErasureList(list)?.unreadable ?? 0
     const follows = products.some(({ targets }) => targets.length > 0)
-    show({ ...restored, from }, () =>
+    show({ ...restored, unreadableErasures: unreadable, from }, () =>
       linesText([
         `restored ${restored.file} from ${from}`,
         ...(migrated.length === 0 ? [] : [`brought its schema up to date: ${migrated.join(', ')}`]),
         ...(erasedAgain === 0
           ? []
           : [`customers erased since the backup, now erased in it too: ${erasedAgain}`]),
+        ...(unreadable === 0
+          ? []
+          : [
+              `lines of ${list} that can't be read: ${unreadable}. The customers that they name may be back: put a copy of the list in its place, and restore again`,
+            ]),
+        ...(altered === 0
+          ? []
+          : [
+              `bodies that are not what was received, as in the backup: ${altered}; see \`latchkey doctor --thorough\``,
+            ]),
         keptAs === null ? 'there was no database before' : `the old database is kept as ${keptAs}`,
         ...(keptAs === null ? [] : takeOverLines(keptAs, eventsLeft ?? {}, options.config)),
         'old cursors of the change log are no longer valid: its readers start again',

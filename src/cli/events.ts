@@ -12,6 +12,7 @@ import type { Api } from './api.js'
 import {
   apiCommand,
   choice,
+  flag,
   isoTime,
   jsonLine,
   parseBetween,
@@ -35,6 +36,8 @@ export const EVENT_FILTER = {
   from: value('<time>', 'only events first received then, or later', parseInstant),
   to: value('<time>', 'only events first received before', parseInstant),
 }
+/** A payment and a subscription are events' own, not ways to name a customer. */
+export const EVENT_PERSON = { personBy: ['email', 'ref'] } as const
 type EventFilter = ValuesOf<typeof EVENT_FILTER>
 
 /** @throws {LatchkeyError} `usage` */
@@ -56,15 +59,23 @@ const MAX_LIMIT = 1_000
 const eventsListCommand = apiCommand('events list', {
   kind: 'asks',
   about: 'list stored events, the newest first by when they were stored',
-  examples: ['events list --disposition held', 'events list --customer cus_1 --from 2026-01-31T00:00:00Z'],
+  examples: [
+    'events list --disposition held',
+    'events list --customer cus_1 --from 2026-01-31T00:00:00Z',
+    'events list --payment pay_1',
+  ],
+  ...EVENT_PERSON,
   options: {
     ...EVENT_FILTER,
+    payment: value('<id>', 'only events of this payment', parseId),
+    subscription: value('<id>', 'only events of this subscription', parseId),
+    conflicts: flag('only events under whose id another body came'),
     before: value('<place>', 'continue where the previous list ended', parsePlace),
     limit: withDefault(value('<n>', `how many at most, 1 to ${MAX_LIMIT}`, parseBetween(1, MAX_LIMIT)), 20),
   },
   check: checkEventFilter,
   async run({ api, options, context, show }) {
-    const { before, limit } = options
+    const { before, limit, payment: paymentId, subscription: subscriptionId, conflicts } = options
     const items: StoredEventJson[] = []
     // A cursor of this list holds the number of an event. A page may be short without being the last.
     let cursor = before === undefined ? null : Buffer.from(String(before)).toString('base64url')
@@ -74,6 +85,7 @@ const eventsListCommand = apiCommand('events list', {
         readonly pagination: { readonly nextCursor: string | null }
       }>('/events', {
         ...filterOf(options),
+        ...{ paymentId, subscriptionId, conflicts },
         environment: api.environment,
         limit: Math.min(PAGE_SIZE, limit - items.length),
         cursor,
@@ -199,6 +211,7 @@ const eventsExportCommand = apiCommand('events export', {
     'events export --output events.jsonl',
     'events export --type payment.refunded | gzip > refunds.jsonl.gz',
   ],
+  ...EVENT_PERSON,
   options: { ...EVENT_FILTER, ...OUTPUT },
   check: checkEventFilter,
   async run({ api, options, context, show }) {
@@ -214,7 +227,8 @@ const eventsExportCommand = apiCommand('events export', {
       let cursor: string | null = null
       do {
         const page: ExportJson = await api.get<ExportJson>('/exports', { ...query, cursor })
-        for (const line of page.lines) (output?.write ?? out)(line)
+        // As bytes: a line is the same wherever it goes.
+        for (const line of page.lines) (output?.write ?? out)(Buffer.from(line))
         for (const kind of Object.keys(counts) as (keyof typeof counts)[]) counts[kind] += page.counts[kind]
         const { reached, total } = page.progress
         if (total > 0) progress.show(reached / total, `${lines()} lines written`)

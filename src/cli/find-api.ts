@@ -7,6 +7,7 @@ import { AS_ITS_USER, isOfAnotherUser, refusalText } from '../system-refusal.js'
 import {
   type Api,
   type ApiOptions,
+  apiAtSocket,
   createApi,
   isNobody,
   type Transport,
@@ -51,8 +52,7 @@ export async function withApi<T>(
 
 /** The API of the daemon that serves the configured database. */
 export function localApi(config: Config): Api {
-  const transport = transportToSocket(socketFileOf(config.database.file))
-  return createApi(transport, { config, environment: undefined })
+  return apiAtSocket(socketFileOf(config.database.file), { config })
 }
 
 /** The error for a socket that can't exist: its path is too long or leads through a file. */

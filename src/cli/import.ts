@@ -85,7 +85,7 @@ export function importCommand(stdin: () => Readable): RegisterCommand {
   })
 }
 
-const pathTo = (file: string, { folder }: { readonly folder: string }) =>
+export const pathTo = (file: string, { folder }: { readonly folder: string }) =>
   file === '-' ? file : resolve(folder, file)
 
 async function sendLines(
@@ -99,7 +99,7 @@ async function sendLines(
 }
 
 /** Sending lines again is safe: known events are recognised. */
-async function patiently<Answer>(attempt: () => Promise<Answer>): Promise<Answer> {
+export async function patiently<Answer>(attempt: () => Promise<Answer>): Promise<Answer> {
   for (let left = ATTEMPTS - 1; ; left -= 1) {
     try {
       return await attempt()
@@ -114,7 +114,7 @@ const LEFT_OUT =
   'left out: unsigned lines (changes by hand, and events whose bytes were removed); --with-manual takes them\n'
 
 /** The results of all lines so far. */
-function createTally() {
+export function createTally() {
   const counts: Record<LineOutcome['outcome'], number> = {
     applied: 0,
     ignored: 0,
@@ -129,7 +129,7 @@ function createTally() {
   const lines = () => Object.values(counts).reduce((sum, count) => sum + count, 0)
   return {
     lines,
-    add({ number: line }: NumberedLine, result: LineOutcome): void {
+    add({ number: line }: Pick<NumberedLine, 'number'>, result: LineOutcome): void {
       counts[result.outcome] += 1
       if (result.outcome !== 'refused' || refusals.length >= REFUSALS_SHOWN) return
       refusals.push({ line, reason: result.reason, detail: result.detail })

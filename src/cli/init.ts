@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
 import { createFirstConfig, FIRST_EVENT, type FirstConfig } from '../config/first-start.js'
 import { locateConfig } from '../config/locate.js'
 import { LatchkeyError } from '../errors.js'
@@ -10,24 +12,33 @@ import type { CliContext } from './context.js'
 export function init({ options, context, show }: GivenCommand<Record<never, never>>): void {
   const { path } = locateConfig({ option: options.config, env: context.env, folder: context.folder })
   const { key, keyFile, created } = makeFirstConfig(path, context)
+  const program = programIn(context.env)
   const named = options.config === undefined ? '' : ` --config ${options.config}`
   show({ path, key: keyFile === null ? key : null, keyFile }, () =>
     [
       created,
       'Start the daemon, and send it a first event from a second terminal:',
-      `  npx latchkey serve${named}`,
-      `  npx latchkey ${FIRST_EVENT}${named}`,
+      `  ${program} serve${named}`,
+      `  ${program} ${FIRST_EVENT}${named}`,
       '',
     ].join('\n'),
   )
 }
 
-/** @throws {LatchkeyError} `config_invalid` if there is such a file; `output_failed` */
+/** What a shell runs: `latchkey` where it is installed for all, as in a container. npm's own folders are not on its path. */
+function programIn({ PATH = '' }: CliContext['env']): string {
+  const folders = PATH.split(delimiter).filter((folder) => !folder.endsWith(join('node_modules', '.bin')))
+  return folders.some((folder) => folder !== '' && existsSync(join(folder, 'latchkey')))
+    ? 'latchkey'
+    : 'npx latchkey'
+}
+
+/** @throws {LatchkeyError} `config_invalid` if there is such a file, or the address is wrong; `output_failed` */
 export function makeFirstConfig(path: string, { env, isTerminal }: CliContext): FirstConfig {
   const { LATCHKEY_HOST: host, LATCHKEY_PORT: port } = env
   const schema = packageFile('config.schema.json')
   try {
-    return createFirstConfig({ path, isTerminal, host, port, schema })
+    return createFirstConfig({ path, isTerminal, host, port, schema, program: programIn(env) })
   } catch (error) {
     if (!isSystemRefusal(error)) throw error
     const todo = 'start in a folder that can be written, or name a config with --config'

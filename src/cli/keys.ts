@@ -8,16 +8,18 @@ import {
   removeApiKey,
   rotateApiKey,
 } from '../config/api-keys.js'
-import { readConfigText } from '../config/load.js'
+import { changeConfigFile } from '../config/change-file.js'
 import { locateConfig } from '../config/locate.js'
-import { replaceFile } from '../config/write-file.js'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
-import type { ApiScope } from '../handlers/api-key.js'
+import { type ApiScope, socketFileOf } from '../handlers/api-key.js'
+import type { KeysJson, StatusJson } from '../handlers/control.js'
 import type { Environment } from '../provider/event.js'
+import { isStoreServed } from '../store/sqlite/file.js'
 import { isSystemRefusal, refusalText } from '../system-refusal.js'
+import { type Api, apiAtSocket } from './api.js'
 import type { GivenCommand } from './command.js'
-import { type CliContext, loadNamedConfig, type SharedOptions } from './context.js'
-import { withApi } from './find-api.js'
+import { type CliContext, databaseFileIn, loadNamedConfig, type SharedOptions } from './context.js'
+import { isListening } from './find-api.js'
 import { linesText } from './text.js'
 
 type Show = GivenCommand<Record<never, never>>['show']
@@ -47,13 +49,14 @@ export async function createKey(options: CreateOptions, context: CliContext, sho
     show(made, () => printedText(made))
     return
   }
-  const { path, pending } = await changeConfig(options, context, (text, path) => ({
-    text: addApiKey(text, path, made.entry),
+  const { path } = await changeConfig(options, context, (config) => ({
+    config: addApiKey(config, made.entry),
   }))
-  show({ ...made, path, inUse: pending === null }, () =>
+  const use = await useIn(options, context, path, hasKey(made.entry.name, made.entry.createdAt))
+  show({ ...made, path, inUse: use.isNow }, () =>
     linesText([
       `API key ${JSON.stringify(made.entry.name)} (shown only now): ${made.key}`,
-      `Added to ${path}. ${useText(pending)}`,
+      `Added to ${path}.${use.text}`,
     ]),
   )
   // A config with problems elsewhere says nothing of its endpoints.
@@ -64,6 +67,7 @@ export async function createKey(options: CreateOptions, context: CliContext, sho
         `note: no ${environment} endpoint is configured, so there is nothing ${environment} to ask about yet\n`,
       )
   }
+  if (use.failure !== null) throw use.failure
 }
 
 interface RotateOptions extends SharedOptions {
@@ -81,19 +85,22 @@ export async function rotateKey(
   show: Show,
 ): Promise<void> {
   const now = context.now()
-  const { key, oldEndsAt, path, pending } = await changeConfig(options, context, (text, path) =>
-    rotateApiKey(text, path, name, { now, graceMs, expiresAt }),
+  const { key, oldEndsAt, ends, path } = await changeConfig(options, context, (config) =>
+    rotateApiKey(config, name, { now, graceMs, expiresAt }),
   )
+  const use = await useIn(options, context, path, hasKey(name, isoTime(now)))
   const oldIsValidUntil = oldEndsAt > now ? isoTime(oldEndsAt) : null
-  show({ name, key, oldIsValidUntil, path, inUse: pending === null }, () =>
+  show({ name, key, expiresAt: ends, oldIsValidUntil, path, inUse: use.isNow }, () =>
     linesText([
       `New API key ${JSON.stringify(name)} (shown only now): ${key}`,
+      ...(ends === null ? [] : [`The new key ends at ${ends}.`]),
       oldIsValidUntil === null
-        ? 'The old key is not valid any more.'
+        ? 'The old key is no longer valid.'
         : `The old key is valid until ${oldIsValidUntil}.`,
-      `Changed in ${path}. ${useText(pending)}`,
+      `Changed in ${path}.${use.text}`,
     ]),
   )
+  if (use.failure !== null) throw use.failure
 }
 
 /** Removes a key, and the one before its last rotation. */
@@ -103,51 +110,97 @@ export async function revokeKey(
   context: CliContext,
   show: Show,
 ): Promise<void> {
-  const { path, pending } = await changeConfig(options, context, (text, path) => ({
-    text: removeApiKey(text, path, name),
-  }))
-  show({ name, path, inUse: pending === null }, () =>
-    linesText([`Removed ${JSON.stringify(name)} from ${path}. ${useText(pending)}`]),
+  const { path } = await changeConfig(options, context, (config) => ({ config: removeApiKey(config, name) }))
+  const use = await useIn(options, context, path, (keys) => keys.every((key) => key.name !== name))
+  show({ name, path, inUse: use.isNow }, () =>
+    linesText([`Removed ${JSON.stringify(name)} from ${path}.${use.text}`]),
   )
+  if (use.failure !== null) throw use.failure
 }
 
-/** Changes the config file, and has a running daemon read it. `pending`: why it does not use the change yet, or null. */
-async function changeConfig<Changed extends { readonly text: string }>(
+async function changeConfig<Changed extends { readonly config: unknown }>(
   options: SharedOptions,
-  context: CliContext,
-  change: (text: string, path: string) => Changed,
-): Promise<Changed & { readonly path: string; readonly pending: string | null }> {
-  const { env, folder } = context
+  { env, folder }: CliContext,
+  change: (config: unknown) => Changed,
+): Promise<Changed & { readonly path: string }> {
   const { path } = locateConfig({ option: options.config, env, folder })
-  const changed = change(readConfigText(path), path)
-  writeConfig(path, changed.text)
   try {
-    await withApi(options, context, (api) => api.send('POST', '/reload'), 'changes')
-    return { ...changed, path, pending: null }
-  } catch (error) {
-    if (!isLatchkeyError(error)) throw error
-    return { ...changed, path, pending: error.code === 'daemon_unreachable' ? NO_DAEMON : error.message }
-  }
-}
-
-const NO_DAEMON = 'no daemon runs'
-
-function useText(pending: string | null): string {
-  if (pending === null) return 'The running daemon uses this now.'
-  return pending === NO_DAEMON
-    ? 'A daemon uses this once it starts.'
-    : `Not in use yet: ${pending}. Run \`latchkey reload\` once that is right.`
-}
-
-function writeConfig(path: string, text: string): void {
-  try {
-    replaceFile(path, text)
+    return { ...(await changeConfigFile(path, env, change)), path }
   } catch (error) {
     if (!isSystemRefusal(error)) throw error
     const todo = 'change api.keys there by hand: `latchkey keys create --print` shows an entry'
     const message = `${path} can't be written: ${refusalText(error)}; ${todo}`
     throw new LatchkeyError('output_failed', message, { cause: error })
   }
+}
+
+type Keys = KeysJson['keys']
+
+/** Whether a running daemon uses what the file holds now. */
+interface Use {
+  readonly isNow: boolean
+  /** Follows what has changed in the file. */
+  readonly text: string
+  /** Why a running daemon does not use it, to be thrown once the change is shown; null also if none runs. */
+  readonly failure: LatchkeyError | null
+}
+
+/**
+ * Has a running daemon read its config file again.
+ * @param isMeant whether the keys that it accepts then are those of this file: it may have been started with another
+ */
+async function useIn(
+  options: SharedOptions,
+  context: CliContext,
+  path: string,
+  isMeant: (keys: Keys) => boolean,
+): Promise<Use> {
+  try {
+    const api = await localDaemon(options, context)
+    if (api === null) return { isNow: false, text: AT_NEXT_START, failure: null }
+    await api.send('POST', '/reload')
+    if (!isMeant((await api.get<{ readonly keys: Keys }>('/keys')).keys)) {
+      const { config } = await api.get<StatusJson>('/status')
+      throw new LatchkeyError('daemon_failed', `its keys come from another file, ${config}`)
+    }
+    return { isNow: true, text: ' The running daemon uses this now.', failure: null }
+  } catch (error) {
+    if (!isLatchkeyError(error)) throw error
+    const todo = 'Correct that and run `latchkey reload`, or restart the daemon'
+    const message = `${path} is changed, but the running daemon may still use the keys from before: ${error.message.replace(/\.$/, '')}. ${todo}.`
+    const failure = new LatchkeyError('daemon_failed', message, { cause: error, issues: error.issues })
+    return { isNow: false, text: ' The running daemon does not use this yet.', failure }
+  }
+}
+
+const AT_NEXT_START = ' No daemon runs here: this takes effect at the next start.'
+
+/** A daemon that hangs must not keep the command from saying what it has changed. */
+const ANSWERS_WITHIN_MS = 10_000
+
+/**
+ * The daemon of this machine that serves the configured database; null: there is none.
+ * @throws {LatchkeyError} `daemon_failed` if there is one, and it can't be asked
+ */
+async function localDaemon(options: SharedOptions, context: CliContext): Promise<Api | null> {
+  // The daemon runs, and must be told, even if the file has a problem elsewhere.
+  const database = await loadNamedConfig(options, context).then(
+    ({ config }) => config.database,
+    () => ({ file: databaseFileIn(options, context), postgres: undefined }),
+  )
+  const socket = socketFileOf(database.file)
+  if (await isListening(socket))
+    return apiAtSocket(socket, { signal: AbortSignal.timeout(ANSWERS_WITHIN_MS) })
+  if (database.postgres !== undefined || !isStoreServed(database.file)) return null
+  const message = `a process holds the database ${database.file}, and does not answer at ${socket}`
+  throw new LatchkeyError('daemon_failed', message)
+}
+
+/** Whether the daemon accepts the key of this name that was made then. */
+function hasKey(name: string, createdAt = '') {
+  const isIt = (key: Keys[number]): boolean =>
+    key.name === name && !key.isReplaced && Date.parse(key.createdAt ?? '') === Date.parse(createdAt)
+  return (keys: Keys): boolean => keys.some(isIt)
 }
 
 function requireName(name: string): string {

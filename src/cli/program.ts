@@ -7,21 +7,27 @@ import type { RegisterCommand } from './command.js'
 import { configCommands } from './config.js'
 import type { CliContext } from './context.js'
 import { controlCommands } from './control.js'
+import { changesCommand } from './customers/changes.js'
 import { databaseCommands } from './database.js'
 import { doctorCommand } from './doctor.js'
 import { eventsCommands } from './events.js'
 import { reportFailure } from './failure.js'
 import { importCommand } from './import.js'
+import { messageCommands } from './messages.js'
 import { recomputeCommands } from './recompute.js'
+import { sendCommand } from './send.js'
 import { syncCommands } from './sync.js'
+import { withVisibleText } from './text.js'
 import { triggerCommand } from './trigger.js'
 
 /** Runs one command line (without the program's own name) and resolves to its exit code; never rejects. */
 export async function runCli(
   args: readonly string[],
-  context: CliContext,
+  given: CliContext,
   commands: readonly RegisterCommand[],
 ): Promise<number> {
+  const isJson = args.includes('--json')
+  const context = isJson ? given : withVisibleText(given)
   const program = new Command('latchkey')
     .description('Turns signed payment webhooks into access.')
     .version(packageVersion())
@@ -33,7 +39,7 @@ export async function runCli(
     await program.parseAsync(args, { from: 'user' })
     return 0
   } catch (error) {
-    return reportFailure(error, context, args.includes('--json'))
+    return reportFailure(error, context, isJson)
   }
 }
 
@@ -47,13 +53,16 @@ export function createCommands({ openInput }: CommandsDeps): readonly RegisterCo
   return [
     ...controlCommands,
     triggerCommand,
+    sendCommand(openInput),
     ...accessCommands,
+    changesCommand,
     ...eventsCommands,
     ...actsCommands,
     ...configCommands,
     ...recomputeCommands,
     importCommand(openInput),
     ...syncCommands,
+    ...messageCommands,
     ...databaseCommands,
     doctorCommand,
   ]

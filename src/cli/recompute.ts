@@ -9,7 +9,7 @@ import type { RecomputeReport } from '../recompute/run.js'
 import type { Api } from './api.js'
 import { apiCommand, flag, jsonLine, pathOf } from './command.js'
 import type { CliContext } from './context.js'
-import { checkEventFilter, EVENT_FILTER, filterOf } from './events.js'
+import { checkEventFilter, EVENT_FILTER, EVENT_PERSON, filterOf } from './events.js'
 import { follow } from './progress.js'
 import { linesText, type Paint, tableLines } from './text.js'
 
@@ -103,6 +103,7 @@ const replayCommand = apiCommand('replay', {
   about: 'read stored events again, and compute the access that they affect',
   examples: ['replay --disposition quarantined', 'replay --from 2026-01-31T00:00:00Z --dry-run'],
   options: { ...EVENT_FILTER, dryRun: flag('show what would change, and change nothing') },
+  ...EVENT_PERSON,
   check: checkEventFilter,
   async run({ api, options, context, show }) {
     const { dryRun = false } = options

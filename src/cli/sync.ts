@@ -1,34 +1,11 @@
 import { counted, durationText } from '../doctor/finding.js'
 import { checkSync } from '../doctor/sync.js'
-import { CHANGE_TYPES } from '../entitlements/entitlement.js'
 import { LatchkeyError } from '../errors.js'
-import type {
-  MembershipJson,
-  MessageJson,
-  MessagesReplayedJson,
-  SyncCheckJson,
-  SyncPlanJson,
-  SyncRunJson,
-  SyncStatusJson,
-  WebhookTestJson,
-} from '../handlers/sync.js'
-import type { ShownState } from '../store/membership.js'
-import type { Api } from './api.js'
-import {
-  apiCommand,
-  choice,
-  flag,
-  type GivenApiCommand,
-  isoTime,
-  parseBetween,
-  parseId,
-  parseInstant,
-  pathOf,
-  type ValuesOf,
-  value,
-  withDefault,
-} from './command.js'
-import { findingLine, linesText, type Paint, table, tableLines } from './text.js'
+import type { MembershipJson } from '../handlers/sync/memberships.js'
+import type { SyncCheckJson, SyncPlanJson, SyncRunJson, SyncStatusJson } from '../handlers/sync.js'
+import type { ShownState } from '../sync/membership.js'
+import { apiCommand, choice, flag, LISTED, parseId, showPage, type ValuesOf, value } from './command.js'
+import { findingLine, linesText, type Paint, tableLines } from './text.js'
 
 /** Either no daemon runs, or another instance follows access. */
 const NOT_LEADING =
@@ -37,9 +14,6 @@ const NOT_LEADING =
 const STATES: readonly ShownState[] = ['settled', 'due', 'retrying', 'waiting', 'parked', 'unconfirmed']
 
 const BOTH = 'only this environment (default: both)'
-
-/** The API's maximum page size. */
-const LISTED = 100
 
 /** `latchkey sync status`: the state of sync; with a filter, the memberships that match. */
 const syncStatusCommand = apiCommand('sync status', {
@@ -57,7 +31,7 @@ const syncStatusCommand = apiCommand('sync status', {
     const { state, target, customer, environment } = options
     if (state !== undefined || target !== undefined || customer !== undefined) {
       const query = { environment, state, target, customerId: customer, limit: LISTED }
-      return showPage('/sync/memberships', query, membershipCells, 'there is no such membership', given)
+      return showPage('/sync/memberships', query, membershipCells, 'no membership matches', given)
     }
     const status = await api.get<SyncStatusJson>('/sync', { environment })
     if (!status.leads && !options.json) context.err(`note: ${NOT_LEADING}\n`)
@@ -113,15 +87,15 @@ function planText({ paused, hash, calls }: SyncPlanJson, shown: SyncPlanJson['ca
 }
 
 const RUN_OPTIONS = {
-  confirm: value('<hash>', 'make the removals above the bound of this plan', parseId),
+  confirm: value('<hash>', 'approve the held removals of this plan', parseId),
   sweep: flag('first compare with the real members on the platforms'),
   retry: flag('also retry what waits, is parked or has failed; limit it with:'),
   target: value(
     '<target>',
-    'of a role or group, such as discord:1:2, or webhook:<id>, or webhook for all',
+    'only this role or group, such as discord:1:2, or webhook:<id>, or webhook for all webhooks',
     parseId,
   ),
-  customer: value('<id>', 'of a customer', parseId),
+  customer: value('<id>', 'only this customer', parseId),
 }
 
 /** `latchkey sync run`: makes the daemon do all due work now. */
@@ -136,13 +110,14 @@ const syncRunCommand = apiCommand('sync run', {
     const { environment } = options
     const request = { query: { environment }, body: bodyOf(options) }
     const run = await api.send<SyncRunJson>('POST', '/sync/run', request)
-    show(run, () => runText(run, options.confirm !== undefined))
-    if (run.stopped)
+    show(run, () => runText(run, options))
+    if (run.stopped && !isAboutMessages(options))
       throw new LatchkeyError('checks_failed', 'fix the problem that stopped the calls, then run it again')
   },
 })
 
 type RunOptions = ValuesOf<typeof RUN_OPTIONS>
+type CompleteRun = Exclude<SyncRunJson, { readonly left?: never }>
 
 function bodyOf({ confirm, sweep, retry, target, customer: customerId }: RunOptions) {
   if (!retry && (target !== undefined || customerId !== undefined)) {
@@ -151,22 +126,46 @@ function bodyOf({ confirm, sweep, retry, target, customer: customerId }: RunOpti
   return { confirm, sweep, ...(retry && { retry: { target, customerId } }) }
 }
 
-function runText(run: SyncRunJson, isConfirmed: boolean): string {
+/** Whether messages of the outbound webhooks are all that was asked for. */
+function isAboutMessages({ confirm, sweep, target }: RunOptions): boolean {
+  return confirm === undefined && !sweep && target !== undefined && /^webhook(:|$)/.test(target)
+}
+
+function runText(run: SyncRunJson, options: RunOptions): string {
   if (run.left === undefined) return 'the run takes longer and continues: see `latchkey sync status`\n'
-  if (run.paused) {
-    const later = '; confirmed removals are made after `latchkey sync resume`'
-    return `sync is paused: no call was made${isConfirmed ? later : ''}\n`
-  }
-  if (!run.leads) return `another instance makes the calls: ${counted(run.left, 'call')} left to it\n`
-  const { done: _, paused: _paused, leads: _leads, given, taken, unchanged, ...others } = run
-  const further = Object.entries(others).flatMap(([what, count]) => {
-    if (count === 0) return []
-    return [what === 'messages' ? counted(count, 'message') : `${count} ${what}`]
-  })
+  const { retry, target } = options
+  const retries = retry && (target === undefined || /^webhook(:|$)/.test(target))
+  const resent = retries ? [`${counted(run.messages, 'message')} to send again`] : []
   return linesText([
-    `${given} given, ${taken} taken, ${unchanged} were so already`,
-    ...(further.length === 0 ? [] : [`${further.join(', ')}: see \`latchkey sync status\``]),
+    ...(isAboutMessages(options) ? pausedText(run, options) : callsText(run, options)),
+    ...resent,
   ])
+}
+
+function pausedText({ paused }: CompleteRun, { confirm }: RunOptions): readonly string[] {
+  const later = '; confirmed removals are made after `latchkey sync resume`'
+  return paused ? [`sync is paused: no call was made${confirm === undefined ? '' : later}`] : []
+}
+
+/** The memberships of each kind. */
+function callsText(run: CompleteRun, options: RunOptions): readonly string[] {
+  if (run.paused) return pausedText(run, options)
+  if (!run.leads) return [`another instance makes the calls: ${counted(run.left, 'call')} left to it`]
+  const {
+    done: _,
+    paused: _paused,
+    leads: _leads,
+    messages: _messages,
+    given,
+    taken,
+    unchanged,
+    ...others
+  } = run
+  const further = Object.entries(others).flatMap(([what, count]) => (count === 0 ? [] : [`${count} ${what}`]))
+  return [
+    `${given} given, ${taken} taken, ${unchanged} already correct`,
+    ...(further.length === 0 ? [] : [`${further.join(', ')}: see \`latchkey sync status\``]),
+  ]
 }
 
 /** `latchkey sync check`: asks the platforms whether the bots have the rights they need. */
@@ -207,106 +206,6 @@ const syncResumeCommand = apiCommand('sync resume', {
   run: async ({ api, show }) => show(await api.send('POST', '/sync/resume'), () => 'resumed\n'),
 })
 
-/** `latchkey sync messages`: the log of the outbound webhooks. */
-const syncMessagesCommand = apiCommand('sync messages', {
-  kind: 'asks',
-  about: 'show the messages of the outbound webhooks and the last attempt of each, newest first',
-  examples: [
-    'sync messages',
-    'sync messages --webhook crm --status failed',
-    'sync messages --id msg_1f0c_7 --json',
-  ],
-  environment: BOTH,
-  options: {
-    webhook: value('<id>', 'only to this address', parseId),
-    status: choice('<status>', 'only with this status', ['pending', 'delivered', 'failed']),
-    type: choice('<type>', 'only of this type', CHANGE_TYPES),
-    customer: value('<id>', 'only about this customer', parseId),
-    id: value('<message>', 'only with this webhook-id', parseId),
-    limit: withDefault(value('<number>', 'how many, up to 100', parseBetween(1, LISTED)), 20),
-  },
-  run(given) {
-    const { webhook, status, type, customer: customerId, id, limit, environment } = given.options
-    const query = { environment, webhook, status, type, customerId, id, limit }
-    return showPage('/sync/messages', query, messageCells, 'there is no such message', given)
-  },
-})
-
-/** Shows the first page of a list, and says if there is more. */
-async function showPage<Item>(
-  path: string,
-  query: Parameters<Api['get']>[1] & { readonly limit: number },
-  cellsOf: (item: Item) => readonly string[],
-  none: string,
-  { api, options, context, show }: GivenApiCommand<Record<never, never>>,
-): Promise<void> {
-  const { items, pagination } = await api.get<{
-    readonly items: readonly Item[]
-    readonly pagination: { readonly hasMore: boolean }
-  }>(path, query)
-  show({ items, hasMore: pagination.hasMore }, (paint) =>
-    items.length === 0 ? `${none}\n` : table(items.map(cellsOf), paint),
-  )
-  if (pagination.hasMore && !options.json) context.err(`note: there are more than these ${query.limit}\n`)
-}
-
-function messageCells(one: MessageJson): readonly string[] {
-  const { id, webhook, type, customerId, productId, status, nextAttemptAt, attempts } = one
-  const last = attempts.at(-1)
-  const result = last === undefined ? '' : `${last.at} ${last.status ?? last.error} in ${last.ms} ms`
-  const next = last === undefined || nextAttemptAt === null ? '' : `again at ${nextAttemptAt}`
-  return [id, webhook, type, customerId, productId, status, result, next]
-}
-
-/** `latchkey sync replay`: sends messages of the log again. */
-const syncReplayCommand = apiCommand('sync replay [message]', {
-  kind: 'changes',
-  about:
-    'send messages of the outbound webhooks and the later ones of the same customers again, under the same ids',
-  arguments: { message: 'the webhook-id of one message' },
-  examples: ['sync replay msg_1f0c_7', 'sync replay --webhook crm --from 2026-03-01T00:00:00Z'],
-  environment: 'of this environment (default: both)',
-  options: {
-    from: value('<time>', 'all about changes from this time on', parseInstant),
-    to: value('<time>', '... and before this time (default: now)', parseInstant),
-    webhook: value('<id>', 'only to this address (default: all)', parseId),
-  },
-  check({ args: [id], options: { from, webhook } }) {
-    if (id !== undefined && from !== undefined)
-      throw new LatchkeyError('usage', 'name a message or --from, not both')
-    if (id === undefined && from === undefined) {
-      const todo = webhook === undefined ? 'name a message, or say from when' : 'say from when'
-      throw new LatchkeyError('usage', `${todo}: --from <time>`)
-    }
-  },
-  async run({ api, args: [id], options: { from, to, webhook, environment }, show }) {
-    const ids = id === undefined ? undefined : [id]
-    const body = { ids, from: isoTime(from), to: isoTime(to), webhook }
-    const request = { query: { environment }, body }
-    const { messages } = await api.send<MessagesReplayedJson>('POST', '/sync/messages/replay', request)
-    show({ messages }, () => `${counted(messages, 'message')} to send again\n`)
-  },
-})
-
-/** `latchkey sync test`: sends a test message to one address. */
-const syncTestCommand = apiCommand('sync test <webhook>', {
-  kind: 'changes',
-  about: 'send a test message to an outbound webhook, and show the answer',
-  arguments: { webhook: 'the id of the address; default, if it is in sync.webhook' },
-  examples: ['sync test default', 'sync test crm --type entitlement.revoked'],
-  environment: 'the environment that the message names (default: the first of the address)',
-  options: {
-    type: choice('<type>', 'the type of the message (default: entitlement.granted)', CHANGE_TYPES),
-  },
-  async run({ api, args: [webhook = ''], options: { type, environment }, show }) {
-    const path = pathOf('sync', 'webhooks', webhook, 'test')
-    const result = await api.send<WebhookTestJson>('POST', path, { body: { type, environment } })
-    const { id, delivered, status, error, ms } = result
-    show(result, () => `${id}: ${status === null ? error : `answered ${status}`} in ${ms} ms\n`)
-    if (!delivered) throw new LatchkeyError('checks_failed', 'the receiver did not take the message')
-  },
-})
-
 type TargetJson = SyncStatusJson['targets'][number]
 
 /** Each target with its memberships, the limits in force, and the findings that `latchkey doctor` shows too. */
@@ -344,7 +243,4 @@ export const syncCommands = [
   syncCheckCommand,
   syncPauseCommand,
   syncResumeCommand,
-  syncMessagesCommand,
-  syncReplayCommand,
-  syncTestCommand,
 ]

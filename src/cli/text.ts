@@ -32,12 +32,30 @@ function painted(cell: string, paint: Paint): string {
   return style === undefined ? cell : paint(style, cell)
 }
 
-/** A sender's text may contain control characters, which a terminal would obey. */
-const CONTROL_CHARACTER = /\p{Cc}/gu
+/** Characters that a terminal would obey instead of showing them: controls, and those that turn the reading direction. */
+const OBEYED = String.raw`\p{Cc}|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]`
+const OBEYED_IN_DATA = new RegExp(OBEYED, 'gu')
+/** The first alternative is what commands write themselves: line breaks, colours and the progress bar. */
+const OBEYED_IN_TEXT = new RegExp(String.raw`[\n\r\t]|\u001b\[(?:\d+m|K)|(${OBEYED})`, 'gu')
+
+function escaped(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+}
+
+/** Shows what somebody else's text holds for the terminal as escapes, in all text of a command. Bytes stay as they are. */
+export function withVisibleText(context: CliContext): CliContext {
+  const visible = (text: string): string =>
+    text.replace(OBEYED_IN_TEXT, (match, obeyed?: string) => (obeyed === undefined ? match : escaped(obeyed)))
+  return {
+    ...context,
+    out: (content) => context.out(typeof content === 'string' ? visible(content) : content),
+    err: (text) => context.err(visible(text)),
+  }
+}
 
 /** Rows as lines with aligned columns. Empty columns are left out. */
 export function tableLines(given: readonly (readonly string[])[], paint?: Paint): string[] {
-  const rows = given.map((row) => row.map((cell) => cell.replaceAll(CONTROL_CHARACTER, '\ufffd')))
+  const rows = given.map((row) => row.map((cell) => cell.replace(OBEYED_IN_DATA, escaped)))
   const widths = rows.reduce<number[]>(
     (widest, row) => row.map((cell, column) => Math.max(widest[column] ?? 0, cell.length)),
     [],

@@ -123,7 +123,7 @@ function sentLine(
   return `${parts.filter((part) => part !== null).join('  ')}\n`
 }
 
-function parseUrl(text: string): string {
+export function parseUrl(text: string): string {
   if (!URL.canParse(text) || !/^https?:/.test(text))
     throw new InvalidArgumentError('Expected an http address.')
   return text.replace(/\/+$/, '')
@@ -172,7 +172,7 @@ function assertSendable(
  * The endpoint for a sample: a sandbox one unless `--live` is given, so that a mistake gives nobody live access.
  * Throws `usage`.
  */
-function chooseEndpoint(
+export function chooseEndpoint(
   { endpoints }: Config,
   { endpoint: name, live }: { readonly endpoint: string | undefined; readonly live: true | undefined },
 ): Endpoint {
@@ -198,7 +198,7 @@ function chooseEndpoint(
 }
 
 /** The first of the endpoint's secrets that has not expired. Throws `usage` if all have. */
-function currentSecret({ name, secrets }: Endpoint, now: number): string {
+export function currentSecret({ name, secrets }: Endpoint, now: number): string {
   const current = secrets.find(({ notAfter }) => notAfter === null || now < notAfter)
   if (current !== undefined) return current.secret
   throw new LatchkeyError('usage', `every secret of the endpoint ${name} has passed its notAfter`)
@@ -208,7 +208,7 @@ function currentSecret({ name, secrets }: Endpoint, now: number): string {
  * Where the running daemon says that it takes webhooks: its environment may name another port than the config. If none
  * answers at the local socket, as configured. Throws `usage` if the system chooses the port.
  */
-async function webhooksUrl(config: Config): Promise<string> {
+export async function webhooksUrl(config: Config): Promise<string> {
   const { localApi } = await import('./find-api.js')
   const status = await localApi(config)
     .get<StatusJson>('/status')
@@ -284,20 +284,23 @@ function digest(...parts: readonly string[]): string {
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 12)
 }
 
-/** Delivers a sample as the provider does. @param sentAt epoch milliseconds, for the signature */
-async function sendDelivery(
+/**
+ * Delivers a body as the provider does.
+ * @param sentAt epoch milliseconds, for the signature
+ */
+export async function sendDelivery(
   url: string,
   endpoint: string,
   secret: string,
   sentAt: number,
-  { event, body }: { readonly event: string; readonly body: string },
+  { event, body }: { readonly event: string | null; readonly body: string | Buffer },
 ): Promise<Receipt> {
   const { keylessApi } = await import('./api.js')
   const timestamp = String(Math.floor(sentAt / 1000))
   const receipt = await keylessApi(url).send<Partial<Receipt>>('POST', pathOf('webhooks', endpoint), {
     content: { type: 'application/json', text: body },
     headers: {
-      'x-webhook-event': event,
+      ...(event !== null && { 'x-webhook-event': event }),
       'x-webhook-timestamp': timestamp,
       'x-webhook-signature': signBody(secret, timestamp, Buffer.from(body)),
     },

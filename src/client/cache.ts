@@ -19,6 +19,19 @@ export interface Check {
   readonly unknown: boolean
 }
 
+/** What a customer may need. */
+export type Needed =
+  | { readonly feature: string; readonly productId?: never }
+  | { readonly productId: string; readonly feature?: never }
+
+/** Everything that a customer may use. */
+export interface Access extends Pick<CustomerAccess, 'customerId' | 'entitlements' | 'features'> {
+  /** For `watch`: the answer holds every change up to here; null: there is no answer. */
+  readonly cursor: string | null
+  readonly stale: boolean
+  readonly reason: Check['reason']
+}
+
 /** What the daemon said about a customer. */
 export interface Entry {
   readonly answer: CustomerAccess
@@ -43,7 +56,12 @@ export function checkOf({
   return Object.freeze({ active, until, stale: false, reason: null, unknown })
 }
 
-function entryOf(answer: CustomerAccess, sentAt: number): Entry {
+export const NONE = checkOf({ active: false, until: null })
+/** There is no answer. */
+export const DENIED: Check = Object.freeze({ ...NONE, reason: 'unavailable' })
+export const UNKNOWN = checkOf({ ...NONE, unknown: true })
+
+export function entryOf(answer: CustomerAccess, sentAt: number): Entry {
   const { asOf, validUntil } = answer
   return {
     answer,
@@ -52,6 +70,20 @@ function entryOf(answer: CustomerAccess, sentAt: number): Entry {
     products: new Map(answer.entitlements.map((one) => [one.productId, checkOf(one)])),
     features: new Map(answer.features.map((one) => [one.id, checkOf(one)])),
   }
+}
+
+/** Undefined: the answer does not list it. */
+export function checkIn({ features, products }: Entry, { feature, productId }: Needed): Check | undefined {
+  return feature === undefined ? products.get(productId) : features.get(feature)
+}
+
+/** @param entry undefined: nothing is known of the customer */
+export function accessIn(customerId: string, entry: Entry | undefined, stale: boolean): Access {
+  if (entry === undefined)
+    return { customerId, entitlements: [], features: [], cursor: null, stale: false, reason: 'unavailable' }
+  const { entitlements, features, cursor } = entry.answer
+  // A copy: callers may sort it, and the original is kept.
+  return structuredClone({ customerId, entitlements, features, cursor, stale, reason: null })
 }
 
 const LONG_AGO = -Infinity
@@ -108,12 +140,6 @@ export function createCache(api: Api, maxCustomers: number, maxAgeMs: number, cl
   }
 
   function send(customerId: string): Promise<Entry> {
-    if (customerId === '.' || customerId === '..') {
-      throw new LatchkeyError(
-        'invalid_request',
-        `The customer id "${customerId}" can't be in a URL: ask with checkMany.`,
-      )
-    }
     const sentFrom = place
     const read = (json: unknown, sentAt: number): Entry | null => {
       const entry = entryOf(json as CustomerAccess, sentAt)

@@ -1,35 +1,40 @@
 /* The client for apps: asks the daemon who may use what, and keeps the answers for as long as they are right. */
 
 import type { components } from '../../openapi.js'
-import { type Check, type CustomerAccess, checkOf, createCache, type Entry } from './cache.js'
+import { withBreaker } from './breaker.js'
+import {
+  type Access,
+  accessIn,
+  type Check,
+  type CustomerAccess,
+  checkIn,
+  checkOf,
+  createCache,
+  DENIED,
+  type Entry,
+  type Needed,
+  NONE,
+  UNKNOWN,
+} from './cache.js'
 import { type Change, follow } from './follow.js'
-import { createApi, HEADER_TEXT, isUnavailable, LatchkeyError } from './request.js'
-import { type ClientOptions, validId, validNeeded, validOptions } from './valid.js'
+import { createApi, isUnavailable, LatchkeyError } from './request.js'
+import {
+  type ClientOptions,
+  createReport,
+  IDS_REMEMBERED,
+  nameOf,
+  validNeeded,
+  validOptions,
+  validPairs,
+  validPathId,
+  validWatch,
+  type WatchOptions,
+} from './valid.js'
 
-export type { Change, Check, ClientOptions, CustomerAccess }
+export type { Access, Change, Check, ClientOptions, CustomerAccess, Needed, WatchOptions }
 export { LatchkeyError }
 export type Entitlement = components['schemas']['Entitlement']
 export type Feature = components['schemas']['Feature']
-
-/** What a customer may need. */
-export type Needed =
-  | { readonly feature: string; readonly productId?: never }
-  | { readonly productId: string; readonly feature?: never }
-
-/** Everything that a customer may use. */
-export interface Access extends Pick<CustomerAccess, 'customerId' | 'entitlements' | 'features'> {
-  /** For `watch`: the answer holds every change up to here; null: there is no answer. */
-  readonly cursor: string | null
-  readonly stale: boolean
-  readonly reason: Check['reason']
-}
-
-export interface WatchOptions {
-  /** Ends it. */
-  readonly signal?: AbortSignal
-  /** A cursor of a change, or of an answer about access: begins with the first change after it. By default, now. */
-  readonly after?: string | null
-}
 
 /**
  * `check`, `list` and `checkMany` answer what was true at some instant between the question and its answer, but for
@@ -50,13 +55,6 @@ export interface WatchOptions {
  */
 export type Client = ReturnType<typeof createClient>
 
-const NONE = checkOf({ active: false, until: null })
-const DENIED: Check = Object.freeze({ ...NONE, reason: 'unavailable' })
-const UNKNOWN = checkOf({ ...NONE, unknown: true })
-
-/** More ids than an app has in its code. */
-const IDS_REMEMBERED = 1_000
-
 /** `POST /entitlements/check` takes 1,000 in 1 MiB; of the longest ids, only so many fit for certain. */
 const CHECKS_AT_ONCE = 500
 const JSON_TYPE = { 'Content-Type': 'application/json' }
@@ -67,12 +65,11 @@ export function createClient(options: ClientOptions) {
     onUnavailable = 'throw',
     maxCustomers = 10_000,
     maxAge = 60_000,
-    // biome-ignore lint/suspicious/noConsole: it is the only log that every runtime has
-    onUnknown = console.warn,
+    onUnknown,
     ...rest
   } = validOptions(options)
-  const api = createApi(rest)
   const closing = new AbortController()
+  const api = withBreaker(createApi(rest), closing.signal)
   const cache = createCache(api, maxCustomers, maxAge, closing.signal)
 
   /** What is known of a customer although the daemon can't be asked; throws what is not about that, or as declared. */
@@ -88,7 +85,7 @@ export function createClient(options: ClientOptions) {
 
   /** By feature or product: the answer for customers whose access does not list it. */
   const verdicts = new Map<string, { readonly check: Promise<Check>; readonly goodUntil: number }>()
-  const reported = new Set<string>()
+  const report = createReport(onUnknown)
 
   /** Not listed: the daemon is asked once, for all customers, whether it knows the id at all. */
   function checkMissing(customerId: string, needed: Needed): Promise<Check> {
@@ -105,19 +102,9 @@ export function createClient(options: ClientOptions) {
     return check
   }
 
-  function report(needed: Needed): void {
-    const name = nameOf(needed)
-    if (reported.has(name) || reported.size >= IDS_REMEMBERED) return
-    reported.add(name)
-    const where = needed.feature === undefined ? 'products.<id>' : 'products.<id>.features'
-    onUnknown(
-      `Latchkey knows no ${name}, so nobody has it. Check the id, and ${where} in the daemon's config.`,
-    )
-  }
-
   async function checkAsked(customerId: string, needed: Needed): Promise<Check> {
     try {
-      const entry = await cache.ask(validId(customerId))
+      const entry = await cache.ask(validPathId(customerId))
       return checkIn(entry, needed) ?? (await checkMissing(customerId, needed))
     } catch (error) {
       return checkStale(error, customerId, needed)
@@ -153,28 +140,17 @@ export function createClient(options: ClientOptions) {
     /** Everything that a customer may use. @throws LatchkeyError */
     async list(customerId: string): Promise<Access> {
       try {
-        const { answer } = cache.find(customerId) ?? (await cache.ask(validId(customerId)))
-        return accessIn(answer, false)
+        const entry = cache.find(customerId) ?? (await cache.ask(validPathId(customerId)))
+        return accessIn(customerId, entry, false)
       } catch (error) {
-        const known = lastKnown(error, customerId)
-        if (known !== undefined) return accessIn(known.answer, true)
-        return {
-          customerId,
-          entitlements: [],
-          features: [],
-          cursor: null,
-          stale: false,
-          reason: 'unavailable',
-        }
+        return accessIn(customerId, lastKnown(error, customerId), true)
       }
     },
 
     /** Many at once, answered in order: what the cache does not know, with one request for 500. @throws LatchkeyError */
     async checkMany(pairs: readonly (Needed & { readonly customerId: string })[]): Promise<readonly Check[]> {
-      if (!Array.isArray(pairs)) throw new LatchkeyError('invalid_request', 'checkMany needs an array.')
-      const answers = pairs.map((pair) => {
-        validNeeded(pair)
-        const entry = cache.find(validId(pair.customerId))
+      const answers = validPairs(pairs).map((pair) => {
+        const entry = cache.find(pair.customerId)
         return entry === undefined ? null : (checkIn(entry, pair) ?? checkMissing(pair.customerId, pair))
       })
       const open = pairs.filter((_, at) => answers[at] === null)
@@ -196,10 +172,7 @@ export function createClient(options: ClientOptions) {
       handler: (change: Change) => unknown,
       { signal, after = null }: WatchOptions = {},
     ): Promise<void> {
-      if (typeof handler !== 'function') throw new LatchkeyError('invalid_request', 'watch needs a handler.')
-      // An empty header would mean now, and what no header can hold would look like a daemon that is away.
-      if (after !== null && !HEADER_TEXT.test(`${after}`.trim()))
-        throw new LatchkeyError('invalid_request', 'watch: `after` must be a cursor, or left out.')
+      validWatch(handler, after)
       const ends = signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal])
       for await (const event of follow(api, after, ends)) {
         if (ends.aborted) return
@@ -212,18 +185,4 @@ export function createClient(options: ClientOptions) {
       closing.abort()
     },
   }
-}
-
-/** Undefined: the answer does not list it. */
-function checkIn({ features, products }: Entry, { feature, productId }: Needed): Check | undefined {
-  return feature === undefined ? products.get(productId) : features.get(feature)
-}
-
-function nameOf({ feature, productId }: Needed): string {
-  return feature === undefined ? `product "${productId}"` : `feature "${feature}"`
-}
-
-function accessIn({ customerId, entitlements, features, cursor }: CustomerAccess, stale: boolean): Access {
-  // A copy: callers may sort it, and the original is kept.
-  return structuredClone({ customerId, entitlements, features, cursor, stale, reason: null })
 }

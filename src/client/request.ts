@@ -62,8 +62,10 @@ export class LatchkeyError extends Error {
   }
 }
 
+/** By name: an app may load the class twice, as an ES module and as CommonJS. */
 export function isUnavailable(error: unknown): error is LatchkeyError {
-  return error instanceof LatchkeyError && error.code === 'unavailable'
+  const isOurs = error instanceof Error && error.name === 'LatchkeyError'
+  return isOurs && 'code' in error && error.code === 'unavailable'
 }
 
 export interface ApiOptions {
@@ -228,8 +230,11 @@ async function failureOf(response: Response, request: string): Promise<LatchkeyE
   return unavailable(message, { retryAfterMs: Number.isFinite(seconds) ? seconds * 1000 : null })
 }
 
-/** Resolves early when the signal aborts. */
-export function sleep(ms: number, signal: AbortSignal): Promise<void> {
+/**
+ * Resolves early when the signal aborts.
+ * @param isIdle whether the process may end meanwhile
+ */
+export function sleep(ms: number, signal: AbortSignal, { isIdle = false } = {}): Promise<void> {
   return new Promise((resolve) => {
     const end = (): void => {
       clearTimeout(timer)
@@ -237,6 +242,8 @@ export function sleep(ms: number, signal: AbortSignal): Promise<void> {
       resolve()
     }
     const timer = setTimeout(end, signal.aborted ? 0 : ms)
+    // Only Node's timers hold a process open.
+    if (isIdle) timer.unref?.()
     signal.addEventListener('abort', end)
   })
 }

@@ -1,6 +1,6 @@
 /* What an app passes in: a mistake is named at once, since it would be answered with "no access" later. */
 
-import { type ApiOptions, LatchkeyError } from './request.js'
+import { type ApiOptions, HEADER_TEXT, LatchkeyError } from './request.js'
 
 export interface ClientOptions extends ApiOptions {
   /**
@@ -18,6 +18,13 @@ export interface ClientOptions extends ApiOptions {
   readonly maxAge?: number
   /** Called once for each feature or product that the daemon does not know: most often a typo. Default: console.warn. */
   readonly onUnknown?: (message: string) => void
+}
+
+export interface WatchOptions {
+  /** Ends it. */
+  readonly signal?: AbortSignal
+  /** A cursor of a change, or of an answer about access: begins with the first change after it. By default, now. */
+  readonly after?: string | null
 }
 
 type Needed = { readonly feature?: string; readonly productId?: string }
@@ -96,4 +103,55 @@ export function validId(customerId: string): string {
     'invalid_request',
     `The customer id is ${given}: pass the id of a customer of the payments service, a string.`,
   )
+}
+
+/** @throws LatchkeyError `invalid_request` */
+export function validPathId(customerId: string): string {
+  if (customerId !== '.' && customerId !== '..') return validId(customerId)
+  throw new LatchkeyError(
+    'invalid_request',
+    `The customer id "${customerId}" can't be in a URL: ask with checkMany.`,
+  )
+}
+
+/** @throws LatchkeyError `invalid_request` */
+export function validPairs<Pair extends Needed & { readonly customerId: string }>(
+  pairs: readonly Pair[],
+): readonly Pair[] {
+  if (!Array.isArray(pairs)) throw new LatchkeyError('invalid_request', 'checkMany needs an array.')
+  for (const pair of pairs) {
+    validNeeded(pair)
+    validId(pair.customerId)
+  }
+  return pairs
+}
+
+/** @throws LatchkeyError `invalid_request` */
+export function validWatch(handler: unknown, after: string | null): void {
+  if (typeof handler !== 'function') throw new LatchkeyError('invalid_request', 'watch needs a handler.')
+  // An empty header would mean now, and what no header can hold would look like a daemon that is away.
+  if (after !== null && !HEADER_TEXT.test(`${after}`.trim()))
+    throw new LatchkeyError('invalid_request', 'watch: `after` must be a cursor, or left out.')
+}
+
+/** More ids than an app has in its code. */
+export const IDS_REMEMBERED = 1_000
+
+export function nameOf({ feature, productId }: Needed): string {
+  return feature === undefined ? `product "${productId}"` : `feature "${feature}"`
+}
+
+/** Says once of each feature or product that the daemon does not know it. */
+// biome-ignore lint/suspicious/noConsole: it is the only log that every runtime has
+export function createReport(onUnknown: (message: string) => void = console.warn) {
+  const reported = new Set<string>()
+  return (needed: Needed): void => {
+    const name = nameOf(needed)
+    if (reported.has(name) || reported.size >= IDS_REMEMBERED) return
+    reported.add(name)
+    const where = needed.feature === undefined ? 'products.<id>' : 'products.<id>.features'
+    onUnknown(
+      `Latchkey knows no ${name}, so nobody has it. Check the id, and ${where} in the daemon's config.`,
+    )
+  }
 }

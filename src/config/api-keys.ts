@@ -1,12 +1,10 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { applyEdits, modify } from 'jsonc-parser'
 import { z } from 'zod'
 import { LatchkeyError } from '../errors.js'
 import { API_SCOPES, type ApiKey } from '../handlers/api-key.js'
 import type { Problem } from '../handlers/problem.js'
 import { environmentSchema, instantSchema } from './fields.js'
-import { parseJsonText } from './json-text.js'
-import type { Usable } from './problems.js'
+import { shown, type Usable } from './problems.js'
 
 /** The hash that a shell computes if the variable for the key is not set. */
 const HASH_OF_NOTHING = 'sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
@@ -116,24 +114,20 @@ function newSecret() {
 }
 
 /**
- * Adds a key to the text of the config file `path`.
- * Throws `usage` if the name is taken, `config_invalid` if the file has no place for it.
+ * The content of a config file with one more key.
+ * @throws {LatchkeyError} `usage` if the name is taken, `config_invalid` if there is no place for it
  */
-export function addApiKey(text: string, path: string, entry: ApiKeyEntry): string {
-  if (entriesIn(text, path).some(({ name }) => name === entry.name)) {
-    throw new LatchkeyError('usage', `a key named ${JSON.stringify(entry.name)} exists already`)
-  }
-  try {
-    return withValue(text, [-1], entry, { isArrayInsertion: true })
-  } catch (cause) {
-    const issues = [{ path: 'api.keys', message: 'must be a list' }]
-    throw new LatchkeyError('config_invalid', 'the config file has no place for a key', { cause, issues })
-  }
+export function addApiKey(config: unknown, entry: ApiKeyEntry): unknown {
+  return withKeys(config, (entries) => {
+    if (namesIn(entries).includes(entry.name))
+      throw new LatchkeyError('usage', `a key named ${JSON.stringify(entry.name)} exists already`)
+    return [...entries, entry]
+  })
 }
 
-/** Removes a key from the text of the config file `path`. Throws `usage` if there is none of this name. */
-export function removeApiKey(text: string, path: string, name: string): string {
-  return withValue(text, [placeOf(name, text, path)], undefined)
+/** The content of a config file without this key. Throws `usage` if there is none of this name. */
+export function removeApiKey(config: unknown, name: string): unknown {
+  return withKeys(config, (entries) => entries.toSpliced(placeOf(name, entries), 1))
 }
 
 /** How a key is replaced. */
@@ -142,43 +136,40 @@ export interface Rotation {
   readonly now: number
   /** How long the old key stays valid, in milliseconds, unless it ends before. */
   readonly graceMs: number
-  /** When the new key ends: infinite, if never; undefined, if nobody said. */
+  /** When the new key ends: infinite: never; undefined: when the old one would have. */
   readonly expiresAt: number | undefined
 }
 
 /**
- * Replaces a key in the text of the config file `path`, and keeps the old one for a while.
- * @returns the new key, which is not stored, and when the old one ends
- * @throws {LatchkeyError} `usage` if there is none of this name, or if the old one ends and nobody said when the new one
+ * Replaces a key in the content of a config file, and keeps the old one for a while.
+ * @returns the new key, which is not stored, when it ends, null being never, and when the old one does
+ * @throws {LatchkeyError} `usage` if there is none of this name, or if it has expired and nobody said when the new one
  * does
  */
-export function rotateApiKey(
-  text: string,
-  path: string,
-  name: string,
-  { now, graceMs, expiresAt }: Rotation,
-): { readonly key: string; readonly text: string; readonly oldEndsAt: number } {
-  const place = placeOf(name, text, path)
-  const old = entriesIn(text, path)[place] ?? {}
-  const oldExpiresAt =
-    typeof old.expiresAt === 'string' ? Date.parse(old.expiresAt) : Number.POSITIVE_INFINITY
-  if (expiresAt === undefined && Number.isFinite(oldExpiresAt)) {
-    const message = `the key expires at ${old.expiresAt}: say with --expires when the new one does, or never`
-    throw new LatchkeyError('usage', message)
-  }
-  const oldEndsAt = Math.max(now, Math.min(oldExpiresAt, now + graceMs))
+export function rotateApiKey(config: unknown, name: string, { now, graceMs, expiresAt }: Rotation) {
   const { key, hash } = newSecret()
-  const fields = {
-    hash,
-    createdAt: isoTime(now),
-    expiresAt: undefined,
-    ...endingAt(expiresAt),
-    previous: oldEndsAt > now ? { hash: old.hash, notAfter: isoTime(oldEndsAt) } : undefined,
-  }
-  const changed = Object.entries(fields)
-    .filter(([field, value]) => value !== undefined || field in old)
-    .reduce((before, [field, value]) => withValue(before, [place, field], value), text)
-  return { key, text: changed, oldEndsAt }
+  let oldEndsAt = now + graceMs
+  let ends: string | null = null
+  const changed = withKeys(config, (entries) => {
+    const place = placeOf(name, entries)
+    const {
+      expiresAt: oldEnd,
+      previous: _,
+      ...old
+    } = Object(entries[place]) as Readonly<Record<string, unknown>>
+    const oldExpiresAt = typeof oldEnd === 'string' ? Date.parse(oldEnd) : Number.NaN
+    if (expiresAt === undefined && oldExpiresAt <= now) {
+      const message = `the key expired at ${oldEnd}: pass --expires for the new key (a duration, a date or never)`
+      throw new LatchkeyError('usage', message)
+    }
+    if (oldExpiresAt < oldEndsAt) oldEndsAt = Math.max(now, oldExpiresAt)
+    const keptEnd = oldEnd === undefined ? {} : { expiresAt: oldEnd }
+    const end = expiresAt === undefined ? keptEnd : endingAt(expiresAt)
+    ends = typeof end.expiresAt === 'string' ? end.expiresAt : null
+    const previous = oldEndsAt > now && { previous: { hash: old.hash, notAfter: isoTime(oldEndsAt) } }
+    return entries.with(place, { ...old, hash, createdAt: isoTime(now), ...end, ...previous })
+  })
+  return { key, config: changed, oldEndsAt, ends }
 }
 
 /** The field of an entry. @param at infinite, if it never ends */
@@ -191,27 +182,37 @@ export function isoTime(at: number): string {
   return new Date(at).toISOString().replace(/\.\d{3}Z$/, 'Z')
 }
 
-/** The entries of a config file that may be wrong elsewhere. */
-function entriesIn(text: string, path: string): readonly Readonly<Record<string, unknown>>[] {
-  const keys: unknown = Object(Object(parseJsonText(text, path).value).api).keys
-  return Array.isArray(keys) ? keys.map(Object) : []
+/** The content of a config file that may be wrong elsewhere, with other keys. */
+function withKeys(
+  config: unknown,
+  change: (entries: readonly unknown[]) => readonly unknown[],
+): Readonly<Record<string, unknown>> {
+  const { api = {} } = sectionOf(config)
+  const { keys = [] } = sectionOf(api)
+  if (!Array.isArray(keys)) throw noPlace()
+  return { ...sectionOf(config), api: { ...sectionOf(api), keys: change(keys) } }
 }
 
-function placeOf(name: string, text: string, path: string): number {
-  const names = entriesIn(text, path).map((entry) => entry.name)
+function sectionOf(value: unknown): Readonly<Record<string, unknown>> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw noPlace()
+  return { ...value }
+}
+
+function noPlace(): LatchkeyError {
+  const issues = [{ path: 'api.keys', message: 'must be a list' }]
+  return new LatchkeyError('config_invalid', 'the config file has no place for a key', { issues })
+}
+
+function namesIn(entries: readonly unknown[]): readonly unknown[] {
+  return entries.map((entry) => Object(entry).name)
+}
+
+function placeOf(name: string, entries: readonly unknown[]): number {
+  const names = namesIn(entries)
   const place = names.indexOf(name)
   if (place !== -1) return place
-  const known = names.length === 0 ? 'there is none' : `the keys are ${names.join(', ')}`
-  throw new LatchkeyError('usage', `no key is named ${JSON.stringify(name)}: ${known}`)
-}
-
-/** Changes a value below `api.keys`, and leaves the rest of the text as it is. @param value undefined: removes it */
-function withValue(
-  text: string,
-  path: readonly (string | number)[],
-  value: unknown,
-  options: { readonly isArrayInsertion?: boolean } = {},
-): string {
-  const formattingOptions = { insertSpaces: true, tabSize: 2 }
-  return applyEdits(text, modify(text, ['api', 'keys', ...path], value, { ...options, formattingOptions }))
+  // A key may be where its name belongs, here or in the file.
+  const [asked, ...others] = [name, ...names].map((one) => shown(String(one), /./))
+  const known = others.length === 0 ? 'there is none' : `the keys are ${others.join(', ')}`
+  throw new LatchkeyError('usage', `no key is named ${JSON.stringify(asked)}: ${known}`)
 }

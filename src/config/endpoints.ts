@@ -3,9 +3,7 @@ import type { Issue } from '../errors.js'
 import type { Problem } from '../handlers/problem.js'
 import { type Endpoint, MAX_TOLERANCE_SECONDS } from '../provider/endpoint.js'
 import { environmentSchema, instantSchema } from './fields.js'
-import type { Usable } from './problems.js'
-
-const ENDPOINT_NAME = /^[a-z0-9-]{1,64}$/
+import { ALMOST_NAME, NAME, shown, type Usable } from './problems.js'
 
 /** The prefix of the provider's secrets: part of the secret's text, and of the HMAC key. */
 const SECRET_PREFIX = 'whsec_'
@@ -44,7 +42,7 @@ const secretSchema = z
 export const endpointsSchema = z
   .record(
     // Checked by `findBadNames`: a record does not check the value of a wrong key.
-    z.string().meta({ pattern: ENDPOINT_NAME.source }),
+    z.string().meta({ pattern: NAME.source }),
     z.strictObject({
       environment: environmentSchema,
       secrets: z.array(secretSchema).min(1).describe('Any of them may have signed a delivery.'),
@@ -57,7 +55,7 @@ export const endpointsSchema = z
 
 export function findBadNames(endpoints: Usable<z.input<typeof endpointsSchema>>): Problem[] {
   return Object.keys(endpoints)
-    .filter((name) => !ENDPOINT_NAME.test(name))
+    .filter((name) => !NAME.test(name))
     .map((name) => ({
       path: ['endpoints', name],
       message: 'must be a name of 1 to 64 of a-z, 0-9 and "-"',
@@ -88,7 +86,7 @@ export function findSharedSecrets(endpoints: Usable<z.input<typeof endpointsSche
   return secrets.flatMap(({ environment, text, path }) => {
     const live = secrets.findLast((other) => other.environment === 'live' && other.text === text)
     if (environment !== 'sandbox' || live === undefined) return []
-    const message = `is also a secret of the live endpoint ${live.name}: use separate secrets for sandbox and live`
+    const message = `is also a secret of the live endpoint ${shown(live.name, ALMOST_NAME)}: use separate secrets for sandbox and live`
     return [{ path, message }]
   })
 }

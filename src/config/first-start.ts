@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
-import { LatchkeyError } from '../errors.js'
+import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import { API_SCOPES } from '../handlers/api-key.js'
 import { createApiKey } from './api-keys.js'
+import { loadConfig } from './load.js'
 import { EXAMPLE_POLICY } from './policy.js'
 import { reasonOf } from './references.js'
 import { DEFAULT_HOST, DEFAULT_PORT } from './server.js'
@@ -19,6 +20,8 @@ export interface FirstConfigOptions {
   readonly port?: string | undefined
   /** The JSON Schema of the file, for editors; absolute. */
   readonly schema: string
+  /** What runs a command: `latchkey`, or `npx latchkey`. */
+  readonly program: string
 }
 
 export interface FirstConfig {
@@ -33,12 +36,16 @@ export interface FirstConfig {
 
 export const FIRST_EVENT = 'trigger payment.authorized --customer cus_1 --product pro_1'
 
-/** Creates the config of a first start: one sandbox endpoint, the example policy, one API key. Never overwrites. */
-export function createFirstConfig({ path, isTerminal, schema, ...given }: FirstConfigOptions): FirstConfig {
+/**
+ * Creates the config of a first start: one sandbox endpoint, the example policy, one API key. Never overwrites.
+ * @throws {LatchkeyError} `config_invalid` if there is such a file, or if it would not load at this address
+ */
+export function createFirstConfig(options: FirstConfigOptions): FirstConfig {
+  const { path, isTerminal, schema, program, ...given } = options
   const host = given.host || DEFAULT_HOST
   // A wrong one is reported when the file is loaded; with 0 the system chooses one, and another every time.
   const port = Number(given.port) || DEFAULT_PORT
-  const url = `http://${host}:${port}`
+  const url = `http://${reachable(host)}:${port}`
   const { key, entry } = createApiKey({ name: 'first', scopes: [...API_SCOPES], environments: ['sandbox'] })
   const secret = `whsec_${randomBytes(32).toString('base64url')}`
   const config = {
@@ -49,6 +56,7 @@ export function createFirstConfig({ path, isTerminal, schema, ...given }: FirstC
     api: { keys: [entry] },
     policy: EXAMPLE_POLICY,
   }
+  assertLoads(path, config)
   createConfigFile(path, `${JSON.stringify(config, null, 2)}\n`)
   const created = `Created ${path} with a sandbox endpoint named "sandbox", the example policy and an API key.`
   const answer = (keyFile: string | null, keyLine: string, token: string): FirstConfig => ({
@@ -58,8 +66,8 @@ export function createFirstConfig({ path, isTerminal, schema, ...given }: FirstC
     next: [
       'Try next, in a second terminal while this runs:',
       `  export LATCHKEY_API_KEY=${token}`,
-      `  npx latchkey ${FIRST_EVENT}`,
-      '  npx latchkey check cus_1',
+      `  ${program} ${FIRST_EVENT}`,
+      `  ${program} check cus_1`,
       `  curl -H "Authorization: Bearer $LATCHKEY_API_KEY" ${url}/entitlements/cus_1`,
       '',
     ].join('\n'),
@@ -70,6 +78,23 @@ export function createFirstConfig({ path, isTerminal, schema, ...given }: FirstC
   writePrivateFile(keyFile, `${key}\n`, { replace: true })
   const shown = relative(dirname(path), keyFile)
   return answer(keyFile, `API key: in ${shown}`, `$(cat ${shown})`)
+}
+
+/** The host for a URL: nobody can call the address that stands for all of a machine's. */
+function reachable(host: string): string {
+  const called = host.replace(/^0\.0\.0\.0$/, '127.0.0.1').replace(/^::$/, '::1')
+  return called.includes(':') ? `[${called}]` : called
+}
+
+/** The address comes from the environment. */
+function assertLoads(path: string, config: object): void {
+  try {
+    loadConfig({ path, value: config, env: {} })
+  } catch (cause) {
+    if (!isLatchkeyError(cause)) throw cause
+    const message = `${path} is not created: correct LATCHKEY_HOST and LATCHKEY_PORT`
+    throw new LatchkeyError('config_invalid', message, { cause, issues: cause.issues })
+  }
 }
 
 function createConfigFile(path: string, text: string): void {

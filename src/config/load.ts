@@ -3,7 +3,7 @@ import { dirname, resolve } from 'node:path'
 import { type Issue, LatchkeyError } from '../errors.js'
 import { describeIssue, problemsIn } from '../handlers/problem.js'
 import { parseJsonText } from './json-text.js'
-import { formatPath, toIssue } from './problems.js'
+import { placeOf, toIssue } from './problems.js'
 import { reasonOf, resolveReferences, throwWhereRead } from './references.js'
 import { type Config, configSchema, findConflicts, findWarnings } from './schema.js'
 import { isPostgres, readOverrides, sqlitePath } from './server.js'
@@ -53,8 +53,8 @@ export function loadConfig({
   const invalid = error ? problemsIn(error) : []
   const conflicts = findConflicts(resolved.value, [...certain, ...invalid], overrides)
   // Values with a failed reference or a forbidden name are wrong already.
-  const known = new Set(certain.map(({ path }) => formatPath(path)))
-  const further = [...invalid, ...conflicts].filter(({ path }) => !known.has(formatPath(path)))
+  const known = new Set(certain.map(({ path }) => placeOf(path)))
+  const further = [...invalid, ...conflicts].filter(({ path }) => !known.has(placeOf(path)))
   const problems = [...duplicates, ...certain, ...further, ...wrongOverrides]
   if (problems.length > 0 || data === undefined) throw invalidConfig(name, problems.map(toIssue))
 
@@ -99,7 +99,7 @@ function invalidConfig(name: string, issues: readonly Issue[]): LatchkeyError {
 }
 
 /** A device or a pipe might never end. */
-function readText(path: string): string {
+export function readText(path: string): string {
   const found = statSync(path)
   if (!found.isFile() && !found.isDirectory()) throw Object.assign(new Error(path), { code: 'not a file' })
   return readFileSync(path, 'utf8')

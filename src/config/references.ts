@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { resolve } from 'node:path'
 import type { Issue } from '../errors.js'
 import type { Path, Problem } from '../handlers/problem.js'
-import { replaceWithin, toIssue } from './problems.js'
+import { replaceWithin, shown, toIssue } from './problems.js'
 
 export interface ResolveOptions {
   readonly env: Readonly<Record<string, string | undefined>>
@@ -93,6 +93,10 @@ function placeholderFor(path: Path): string | null {
   return ADDRESSES.includes(key) ? `https://${unknown}.invalid` : null
 }
 
+/** What the names of variables and files look like: a secret may have been pasted in their place. */
+const VARIABLE = /^[A-Z_][A-Z0-9_]{0,63}$/
+const FILE = /^((\.{0,2}\/)[\w./ @-]*|[\w-]+(\/[\w-]+)*\.[a-z]{1,5})$/
+
 function lookUp(reference: string, { env, readFile, folder }: ResolveOptions): Lookup {
   const [, kind, name] = /^(env|file):(.+)$/.exec(reference) ?? []
   if (kind === undefined || name === undefined) {
@@ -100,16 +104,18 @@ function lookUp(reference: string, { env, readFile, folder }: ResolveOptions): L
     return { problem, isMissing: false }
   }
   if (kind === 'env') {
+    const variable = shown(name, VARIABLE)
     const text = env[name]
-    if (text !== undefined) return usable(text, `names the variable ${name}, whose value`)
-    const problem = `names the variable ${name}, which is not set in this process's environment`
+    if (text !== undefined) return usable(text, `names the variable ${variable}, whose value`)
+    const problem = `names the variable ${variable}, which is not set in this process's environment`
     return { problem, isMissing: true }
   }
+  const file = shown(name, FILE)
   try {
     const text = readFile(resolve(folder, name)).replace(/\r?\n$/, '')
-    return usable(text, `names the file ${name}, which`)
+    return usable(text, `names the file ${file}, which`)
   } catch (error) {
-    return { problem: `names the file ${name}, which can't be read (${reasonOf(error)})`, isMissing: true }
+    return { problem: `names the file ${file}, which can't be read (${reasonOf(error)})`, isMissing: true }
   }
 }
 

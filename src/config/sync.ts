@@ -7,7 +7,7 @@ import { isUsableId, MAX_ID_LENGTH } from '../provider/ids.js'
 import type { WebhookAddress } from '../sync/outbound/message.js'
 import type { Target, TargetOn } from '../sync/target.js'
 import { type DeepReadonly, durationSchema, environmentSchema, withFallback } from './fields.js'
-import { formatPath, type Usable } from './problems.js'
+import { formatPath, NAME, type Usable } from './problems.js'
 
 const textSchema = z.string().regex(/\S/, 'is empty')
 const urlSchema = z.url({
@@ -97,7 +97,7 @@ const botSchema = z.strictObject({
   apiUrl: withFallback(urlSchema, null).describe("Left out: the platform's own."),
 })
 
-const outboundIdSchema = z.string().regex(/^[a-z0-9-]{1,64}$/, 'must be an id of 1 to 64 of a-z, 0-9 and "-"')
+const outboundIdSchema = z.string().regex(NAME, 'must be an id of 1 to 64 of a-z, 0-9 and "-"')
 
 const outboundSecretSchema = z
   .string()

@@ -15,11 +15,19 @@ import {
 
 const OWNER_ONLY = 0o600
 
+interface FinishOptions {
+  readonly replace: boolean
+  readonly unless?: () => void
+}
+
 /** A file that is written in parts, and appears complete or not at all. */
 export interface NewFile {
   write(content: string | Uint8Array): void
-  /** Moves it into place, replacing another file only if asked to; else throws `EEXIST`, even if that file is new. */
-  finish(options: { readonly replace: boolean }): void
+  /**
+   * Moves it into place, replacing another file only if asked to; else throws `EEXIST`, even if that file is new.
+   * `unless` is called at the last moment: nothing is moved if it throws.
+   */
+  finish(options: FinishOptions): void
   /** Removes an unfinished file. */
   discard(): void
 }
@@ -40,10 +48,11 @@ export function beginFile(
   }
   return {
     write: (content) => writeFileSync(file, content),
-    finish({ replace }) {
+    finish({ replace, unless }) {
       settle(made, file)
       fsyncSync(file)
       close()
+      unless?.()
       // Unlike a rename, a link never replaces a file created meanwhile.
       if (replace) renameSync(made, path)
       else linkSync(made, path)
@@ -56,7 +65,7 @@ export function beginFile(
 }
 
 /** Replaces a file in one step, keeping its mode and owner; a link to it stays a link. */
-export function replaceFile(path: string, text: string): void {
+export function replaceFile(path: string, text: string, options: Pick<FinishOptions, 'unless'> = {}): void {
   const target = realpathSync(path)
   const { mode, uid, gid } = statSync(target)
   const file = beginFile(target, (made, descriptor) => {
@@ -64,7 +73,7 @@ export function replaceFile(path: string, text: string): void {
     const own = statSync(made)
     if (own.uid !== uid || own.gid !== gid) chownSync(made, uid, gid)
   })
-  writeWhole(file, text, { replace: true })
+  writeWhole(file, text, { ...options, replace: true })
 }
 
 /** Writes a file that only its owner may read, in one step; throws `EEXIST` if it may not replace another. */
@@ -72,7 +81,7 @@ export function writePrivateFile(path: string, text: string, options: { readonly
   writeWhole(beginFile(path), text, options)
 }
 
-function writeWhole(file: NewFile, text: string, options: { readonly replace: boolean }): void {
+function writeWhole(file: NewFile, text: string, options: FinishOptions): void {
   try {
     file.write(text)
     file.finish(options)

@@ -8,7 +8,7 @@ import type { Readiness } from '../handlers/health.js'
 import { newestBackupAt } from '../operations/backup-folder.js'
 import type { SyncState } from '../operations/metrics.js'
 import { erasureListOf, readErasureList } from '../people/erasure-list.js'
-import type { ShownState } from '../store/membership.js'
+import type { ShownState } from '../sync/membership.js'
 import { type Outage, outageWords } from '../sync/outages.js'
 
 /* Notes for the operator of a daemon: in the log at its start, then in `/readyz`. */

@@ -3,12 +3,15 @@ import type { BotConfig, SyncConfig } from '../config/sync.js'
 import type { Messenger } from '../handlers/telegram.js'
 import { PLATFORM_NAMES, type PlatformName } from '../provider/accounts.js'
 import type { Outages, Reach } from '../sync/outages.js'
+import type { Outgoing } from '../sync/outgoing.js'
 import type { Platform } from '../sync/platform.js'
 import type { Tracing } from '../tracing.js'
 import type { TelegramDeps } from './telegram.js'
 
 export interface PlatformsDeps extends TelegramDeps {
   readonly outages: Outages
+  /** Of calls that a library may keep in a queue while sync is paused. */
+  readonly queued: Outgoing
   readonly tracing?: Tracing | undefined
   readonly log: Logger
 }
@@ -27,7 +30,9 @@ type MakeAdapter = (deps: PlatformsDeps, bot: BotConfig, reach: Reach) => Adapte
 const LOADERS: Readonly<Record<PlatformName, () => Promise<MakeAdapter>>> = {
   async discord() {
     const { createDiscordPlatform } = await import('../sync/discord/platform.js')
-    return ({ clock }, bot, reach) => ({ platform: createDiscordPlatform({ ...bot, clock, reach }) })
+    return ({ clock, queued: outgoing }, bot, reach) => ({
+      platform: createDiscordPlatform({ ...bot, clock, reach, outgoing }),
+    })
   },
   telegram: async () => (await import('./telegram.js')).createTelegram,
 }

@@ -19,7 +19,7 @@ import { findCustomers, findCustomersByReference, findCustomersByReferences } fr
 import { knownProducts } from '../store/entitlements.js'
 import { readEvent, readEventBody, readEventPage } from '../store/event-questions.js'
 import { loadTargetRefs } from '../store/memberships.js'
-import { findMessages } from '../store/messages.js'
+import { findMessages } from '../store/message-log.js'
 import { loadJob } from '../store/recompute.js'
 import type { Database, Db } from '../store/schema.js'
 import { policyFingerprint, policyInForce } from '../store/settings.js'

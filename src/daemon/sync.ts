@@ -5,12 +5,13 @@ import type { SyncControl } from '../handlers/sync.js'
 import { addSyncMetrics, type SyncState } from '../operations/metrics.js'
 import { startSweeps } from '../operations/schedule.js'
 import type { Environment } from '../provider/event.js'
-import { findMessages } from '../store/messages.js'
+import { findMessages } from '../store/message-log.js'
 import { ENVIRONMENTS } from '../store/schema.js'
 import { isSyncPaused, loadSyncSettings } from '../store/sync-state.js'
 import type { Tools } from '../sync/context.js'
 import { createOutages } from '../sync/outages.js'
 import { createOutbound } from '../sync/outbound/outbound.js'
+import { createOutgoing } from '../sync/outgoing.js'
 import { createSync } from '../sync/sync.js'
 import type { Tracing } from '../tracing.js'
 import { createPlatforms } from './platforms.js'
@@ -42,9 +43,13 @@ export async function createSyncService(deps: SyncServiceDeps) {
   /** Nothing while sync is paused, since nothing is called then. */
   const currentOutages = async () => ((await isSyncPaused(db)) ? [] : outages.current())
   const metrics = addSyncMetrics(registry, status)
+  const outgoing = createOutgoing(isLeader)
+  const queued = createOutgoing(() => sync.mayCall())
   const platforms = createPlatforms({
     ...deps,
     outages,
+    outgoing,
+    queued,
     products: () => current.products,
     accountAsked: (target, accountId) => sync.accountAsked(target, accountId),
     recheck: () => sync.recheck(),
@@ -64,6 +69,7 @@ export async function createSyncService(deps: SyncServiceDeps) {
     featuresOf: (productId) => deps.catalog().featuresOf(productId),
     isPaused: async () => !isLeader() || isSyncPaused(db),
     reachOf: (id) => outages.of(`webhook:${id}`),
+    outgoing,
   })
   const sweeps = startSweeps({
     sweep: async () => {
@@ -138,7 +144,11 @@ export async function createSyncService(deps: SyncServiceDeps) {
     /** Begins to call and to send, or ends it: whether this instance leads has changed. */
     async onLeaderChange(): Promise<void> {
       if (isStopped) return
-      if (!isLeader()) await platforms.stop()
+      if (!isLeader()) {
+        outgoing.end()
+        queued.end()
+        await platforms.stop()
+      }
       await follow(current)
     },
     endTests: outbound.endTests,

@@ -2,6 +2,7 @@ import type { BotConfig } from '../config/sync.js'
 import { LatchkeyError } from '../errors.js'
 import type { PerformAct } from '../people/acts.js'
 import type { Reach } from '../sync/outages.js'
+import { createOutgoing, type Outgoing } from '../sync/outgoing.js'
 import { ActionRequiredError, RetryableError } from '../sync/platform.js'
 import { createCalls } from '../sync/telegram/calls.js'
 import type { Customer, TelegramContext } from '../sync/telegram/context.js'
@@ -16,13 +17,24 @@ const DEEP_LINKS = 'https://t.me'
 
 export interface TelegramDeps extends Omit<TelegramContext, 'call' | 'groups' | 'linkAccount'> {
   readonly performAct: PerformAct
+  /** If omitted, calls leave while this instance is the one that receives updates. */
+  readonly outgoing?: Outgoing
 }
 
 export type Telegram = ReturnType<typeof createTelegram>
 
 /** The assembled messenger. */
-export function createTelegram({ performAct, ...deps }: TelegramDeps, config: BotConfig, reach: Reach) {
-  const call = createCalls({ ...config, clock: deps.clock, reach })
+export function createTelegram(
+  { performAct, outgoing, ...deps }: TelegramDeps,
+  config: BotConfig,
+  reach: Reach,
+) {
+  const call = createCalls({
+    ...config,
+    clock: deps.clock,
+    reach,
+    outgoing: outgoing ?? createOutgoing(deps.isLeader),
+  })
   const groups = createGroups(call, deps, deps.products)
   const context: TelegramContext = { ...deps, call, groups, linkAccount: linkBy(performAct) }
   /** Without the @; asked once. */
@@ -57,7 +69,8 @@ function linkBy(performAct: PerformAct): TelegramContext['linkAccount'] {
       act: { type: 'manual.identity_linked', accounts: { messengerId: accountId } },
       actor: 'telegram',
       reason,
-      idempotencyKey: `telegram ${key}`,
+      // No header can hold NUL: no Idempotency-Key of a request is the same.
+      idempotencyKey: `telegram\0${key}`,
     })
 }
 

@@ -1,7 +1,7 @@
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import type { Incoming, ManualAct } from '../ingest/delivery.js'
 import type { ApplyPlan } from '../recompute/run.js'
-import type { DeliveryInput } from '../store/event-questions.js'
+import type { DeliveryInput } from '../store/events.js'
 import type { Writer } from './writer.js'
 
 /** The calls that a thread makes as they are. The other two hand over bytes, and report their progress. */

@@ -10,7 +10,7 @@ import { expireBodies } from '../store/expire-bodies.js'
 import type { Database } from '../store/schema.js'
 import { policyInForce, saveKeyUses, setSetting } from '../store/settings.js'
 import { openDatabase } from '../store/sqlite/dialect.js'
-import { performSyncWrite, type WriteSync } from '../store/sync-writes.js'
+import { performSyncWrite, type WriteSync } from '../sync/writes.js'
 
 /** All changes to the store while it is served. Each is one transaction, or several that each leave it consistent. */
 export type Writer = ReturnType<typeof createWriter>

@@ -1,7 +1,12 @@
 import type { DeliveryGaps } from '../operations/delivery-gaps.js'
 import type { Endpoint } from '../provider/endpoint.js'
 import { loadNewestTimes } from '../store/deliveries.js'
-import { countConflicts, countWaitingByReason, type WaitingReason } from '../store/event-questions.js'
+import {
+  countConflicts,
+  countWaitingByReason,
+  firstConflicts,
+  type WaitingReason,
+} from '../store/event-questions.js'
 import type { Db } from '../store/schema.js'
 import {
   counted,
@@ -130,14 +135,25 @@ export async function checkEvents(db: Db, now: number): Promise<readonly Finding
     quarantined.length === 0
       ? ok('quarantined', countsText(quarantined))
       : warn('quarantined', countsText(quarantined), showing(quarantined)),
-    conflicts === 0 ? ok('conflicts', 'none') : warn('conflicts', bodies, FIND_CONFLICTS),
+    conflicts === 0
+      ? ok('conflicts', 'none')
+      : warn('conflicts', `${bodies}: ${await conflictsText(db)}`, FIND_CONFLICTS),
   ]
 }
 
-/** No filter finds them: the list shows their number per event. */
 const FIND_CONFLICTS =
-  'ask the sender which is right; the daemon’s log names the ids, and in `latchkey events list --json`, of either ' +
-  'environment, they are the items whose `conflicts` is over 0'
+  'ask the sender which is right; `latchkey events list --conflicts`, of either environment, lists them all'
+
+const CONFLICTS_NAMED = 3
+
+/** `evt_1 in live, evt_2 in sandbox, …`. */
+async function conflictsText(db: Db): Promise<string> {
+  const first = await firstConflicts(db, CONFLICTS_NAMED + 1)
+  const names = first
+    .slice(0, CONFLICTS_NAMED)
+    .map(({ eventId, environment }) => `${eventId} in ${environment}`)
+  return [...names, ...(first.length > CONFLICTS_NAMED ? ['…'] : [])].join(', ')
+}
 
 /** `live 2 customer_unknown, sandbox 1 not_json`. */
 function countsText(waiting: readonly WaitingReason[]): string {

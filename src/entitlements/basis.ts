@@ -29,7 +29,7 @@ export type BasisTracker = ReturnType<typeof createBasisTracker>
 export function createBasisTracker({ firstPaid, cyclePayments, successPays }: SourceReading, policy: Policy) {
   // Most sources need neither of these maps, and creating one takes as long as walking an event.
   let takenBack: Map<string, TakeBack> | null = null
-  /** Cycle payments whose first paying event comes later in the walk, and the cycle event that waits. */
+  /** Cycle payments that are not paid yet or have failed, and the cycle event that waits. */
   let awaited: Map<string, string> | null = null
   let basis: Basis | null = null
   /** The last take-back of the subscription itself. */
@@ -53,7 +53,7 @@ export function createBasisTracker({ firstPaid, cyclePayments, successPays }: So
     const isFailure = type === 'payment.failed'
     const isFinal = !isFailure || before?.isFinal === true
     const endsAny = basis !== null && isFailure && policy.failedRenewal === 'revoke'
-    awaited?.delete(paymentId)
+    if (isFinal) awaited?.delete(paymentId)
     if (before?.isFinal === isFinal && !endsAny) {
       return { code: 'taken_back_already', paymentId, by: before.by }
     }
@@ -74,7 +74,7 @@ export function createBasisTracker({ firstPaid, cyclePayments, successPays }: So
     if (basis?.paymentId === paymentId) return { code: 'paid_already', paymentId }
     const first = firstPaid.get(paymentId) ?? index
     const cycle = awaited?.get(paymentId)
-    if (cycle !== undefined && first === index) {
+    if (cycle !== undefined && first <= index) {
       awaited?.delete(paymentId)
       setBasis(paymentId, event.id)
       return { code: 'paid_waiting_cycle', paymentId, cycle }
@@ -96,15 +96,18 @@ export function createBasisTracker({ firstPaid, cyclePayments, successPays }: So
       cyclesWithoutPayment += 1
       return { code: 'cycle_without_payment' }
     }
-    if ((firstPaid.get(paymentId) ?? index) > index) {
-      awaited ??= new Map()
-      awaited.set(paymentId, event.id)
-      return { code: 'cycle_paid_later', paymentId }
-    }
     const before = takenBack?.get(paymentId)
-    if (before) return { code: 'cycle_taken_back', paymentId, by: before.by }
-    setBasis(paymentId, event.id)
-    return { code: 'cycle_paid', paymentId }
+    if (before?.isFinal) return { code: 'cycle_taken_back', paymentId, by: before.by }
+    const isPaid = (firstPaid.get(paymentId) ?? index) <= index
+    if (isPaid && before === undefined) {
+      setBasis(paymentId, event.id)
+      return { code: 'cycle_paid', paymentId }
+    }
+    awaited ??= new Map()
+    awaited.set(paymentId, event.id)
+    return before && isPaid
+      ? { code: 'cycle_failed', paymentId, by: before.by }
+      : { code: 'cycle_paid_later', paymentId }
   }
 
   return {

@@ -67,7 +67,7 @@ function explainParts(account: StoredAccount, productId: string, instant: Instan
   const waiting = account.holds.map(({ event, receivedAt, source, reason }) => {
     const { id, type, createdAt } = event
     const sentence = sentenceOf({ event, note: { code: 'held', reason }, changes: [] }, source)
-    return { id, type, createdAt, receivedAt, source, reason, sentence }
+    return { id, type, createdAt, receivedAt, customerId: event.customerId, source, reason, sentence }
   })
   const held = [...explained.flatMap((one) => one.held), ...waiting]
   return {
@@ -106,6 +106,7 @@ function explainSource(
     (step) => steps.push(step),
   )
   const storedAs = new Map(stored.map((one) => [one.event.id, one]))
+  const { customerId } = folded
   const events = steps.flatMap(({ event, row, ...walked }) => {
     const known = storedAs.get(event.id)
     if (known === undefined) return []
@@ -119,11 +120,11 @@ function explainSource(
   })
   const held = events.flatMap(({ id, type, createdAt, receivedAt, note, sentence }) =>
     note.code === 'held'
-      ? [{ id, type, createdAt, receivedAt, source: key, reason: note.reason, sentence }]
+      ? [{ id, type, createdAt, receivedAt, customerId, source: key, reason: note.reason, sentence }]
       : [],
   )
   const state = afterErasures(folded, erasures)
-  const { kind, id, rail, customerId, intervals } = state
+  const { kind, id, rail, intervals } = state
   return { state, source: { kind, id, rail, customerId, intervals, events }, held }
 }
 
@@ -202,8 +203,9 @@ function summaryOfNone({ customerId, productId, asOf, sources, held }: Explained
     return `${customerId} had not been given access to ${productId} by ${time(asOf)}.`
   }
   const never = `${customerId} has never had access to ${productId}`
-  if (held.length === 1) return `${never}. One event waits.`
-  if (held.length > 1) return `${never}. ${held.length} events wait.`
+  const waiting = held.filter((event) => event.customerId !== null).length
+  if (waiting === 1) return `${never}. One event waits.`
+  if (waiting > 1) return `${never}. ${waiting} events wait.`
   const events = sources.flatMap((source) => source.events).sort((a, b) => a.createdAt - b.createdAt)
   // The newest event that is more than information explains most; else the newest.
   const decisive = events.findLast(({ note }) => note.code !== 'informed') ?? events.at(-1)

@@ -44,6 +44,8 @@ const NOTES = {
   /** `cycle`: the event that waited for the payment. */
   paid_waiting_cycle: ({ paymentId, cycle }: OfPayment & { cycle: string }) =>
     `${paymentId} pays the cycle of ${cycle}`,
+  cycle_failed: ({ paymentId, by }: TakenBack) =>
+    `${paymentId} should have paid this cycle, but failed at ${by}: the cycle waits until it is paid`,
   cycle_taken_back: ({ paymentId, by }: TakenBack) =>
     `${paymentId} should have paid this cycle, and was taken back by ${by}`,
   cycle_without_payment: () => 'no known payment paid the cycle, so no refund can end it',

@@ -24,8 +24,11 @@ export function walk(whole: SourceReading, policy: Policy, observe?: Observe) {
     const { event } = reading
     const before: WalkPoint | undefined = observe && { terms, namings, productId }
     const note = basis.apply(reading)
-    if (event.productId !== null && namingRankOf(reading) === whole.namingRank) {
-      const changesPlan = event.type === 'subscription.updated' && event.productId !== productId
+    const isUpdate = event.type === 'subscription.updated'
+    const repeatsPlan =
+      isUpdate && event.productId === productId && event.productId === namings.at(-1)?.productId
+    if (event.productId !== null && namingRankOf(reading) === whole.namingRank && !repeatsPlan) {
+      const changesPlan = isUpdate && event.productId !== productId
       namings = namingsAfter(namings, event.productId, changesPlan ? whole.findCharge(event) : null)
     }
     if (event.subject === 'subscription') terms = termsAfter(terms, event, policy)

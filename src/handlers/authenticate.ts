@@ -4,10 +4,11 @@ import { isIP } from 'node:net'
 import type { Logger } from 'pino'
 import proxyAddr from 'proxy-addr'
 import { LatchkeyError } from '../errors.js'
+import { createFailureLimit, type FailureCount } from '../failure-limit.js'
 import type { RequestMetrics } from '../operations/metrics.js'
 import type { ApiKey, ApiScope } from './api-key.js'
 import { pathOf } from './query.js'
-import { factsOf, markProved } from './server.js'
+import { countHeader, factsOf, markProved } from './server.js'
 
 const BEARER = /^bearer +(\S+) *$/i
 
@@ -132,13 +133,8 @@ function createKeyLimits(clock: () => number) {
 }
 
 /** Null if there is no such header or several: Node would return only the first. */
-function onlyAuthorization({ headers, rawHeaders }: IncomingMessage): string | null {
-  let count = 0
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i]
-    if (name?.length === 13 && name.toLowerCase() === 'authorization') count += 1
-  }
-  return count === 1 ? (headers.authorization ?? null) : null
+function onlyAuthorization(req: IncomingMessage): string | null {
+  return countHeader(req, 'authorization') === 1 ? (req.headers.authorization ?? null) : null
 }
 
 /** Null if there is no token, so that the hash of an empty text matches no key. */
@@ -160,50 +156,6 @@ function findKey(keys: readonly ApiKey[], token: string): ApiKey | null {
     if (timingSafeEqual(Buffer.from(key.sha256, 'hex'), sent)) found = key
   }
   return found
-}
-
-/** Enough failures for a merchant who tries out a secret by hand. */
-const FAILURES_PER_WINDOW = 30
-const WINDOW_SECONDS = 60
-
-/** Addresses share this many counters, which bounds memory; addresses that share a counter are limited together. */
-const COUNTERS = 16_384
-
-/** The count of an address after one more failure. */
-interface FailureCount {
-  readonly limited: boolean
-  /** True for the one failure that exceeded the limit, so that it is logged once. */
-  readonly justLimited: boolean
-  readonly retryAfterSeconds: number
-}
-
-/** Counts the failed signatures and wrong keys of an address. Authentic requests are not counted. */
-type FailureLimit = (address: string) => FailureCount
-
-/** Limits the failures of an address, by default to 30 in 60 seconds. */
-export function createFailureLimit({
-  failures = FAILURES_PER_WINDOW,
-  windowSeconds = WINDOW_SECONDS,
-}: {
-  failures?: number
-  windowSeconds?: number
-} = {}): FailureLimit {
-  const windows = new Map<number, { count: number; readonly endsAt: number }>()
-  return (address) => {
-    const counter = counterOf(address)
-    const now = performance.now()
-    let window = windows.get(counter)
-    if (window === undefined || window.endsAt <= now) {
-      window = { count: 0, endsAt: now + windowSeconds * 1000 }
-      windows.set(counter, window)
-    }
-    window.count += 1
-    return {
-      limited: window.count > failures,
-      justLimited: window.count === failures + 1,
-      retryAfterSeconds: Math.ceil((window.endsAt - now) / 1000),
-    }
-  }
 }
 
 /**
@@ -228,10 +180,6 @@ export function createFailureLog(
       )
     return count
   }
-}
-
-function counterOf(address: string): number {
-  return createHash('sha256').update(address).digest().readUInt32BE() % COUNTERS
 }
 
 /**

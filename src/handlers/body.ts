@@ -183,3 +183,8 @@ export const NO_ID = 'is not an id: 1 to 255 characters, none a control characte
 
 /** An id in a body. */
 export const idText = z.string().refine(isUsableId, NO_ID).meta(ID_BOUNDS)
+
+/** The error for a well-formed field of a body that names nothing. @param value how a sentence begins about it */
+export function invalidField(path: string, value: string, message: string): LatchkeyError {
+  return new LatchkeyError('invalid_request', `${value} ${message}.`, { issues: [{ path, message }] })
+}

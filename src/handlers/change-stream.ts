@@ -5,6 +5,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { z } from 'zod'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
+import { createFailureLimit } from '../failure-limit.js'
 import type { Environment } from '../provider/event.js'
 import { toJson } from './answers.js'
 import type { ApiKey } from './api-key.js'
@@ -20,8 +21,15 @@ const RETRY_MS = 2_000
 const PAGE = 100
 /** Each holds a file descriptor, and 10 KiB (measured with 2,000; 25 with an access log). */
 const MAX_STREAMS = 5_000
+/** The last places are for keys with few streams: no key can keep out the others, of which 25 or more get in. */
+const KEPT_PLACES = 500
+const FEW_STREAMS = 20
+
+const LIMITS = { streams: MAX_STREAMS, kept: KEPT_PLACES, few: FEW_STREAMS }
 
 interface Client {
+  /** Of its key. */
+  readonly keyName: string
   readonly out: Writable
   readonly environment: Environment
   /** False once its key is gone or has expired. */
@@ -44,11 +52,12 @@ interface ChangeStreamDeps extends ChangeLogDeps {
  * Sends the change log to any number of clients. Each one's cursor is all that is kept of it: what it has missed, or
  * was too slow for, is read from the store. Clients with the same cursor share the reads.
  */
-export function createChangeStream(
-  { readCursor, log, ...changeLog }: ChangeStreamDeps,
-  maxStreams = MAX_STREAMS,
-) {
+export function createChangeStream({ readCursor, log, ...changeLog }: ChangeStreamDeps, limits = LIMITS) {
   const clients = new Set<Client>()
+  /** Those that will be clients soon: many may come at once. */
+  const opening = new Set<Pick<Client, 'keyName'>>()
+  // A line a minute for each key: a client that is refused comes back every few seconds.
+  const refusals = createFailureLimit({ failures: 1 })
   let isWoken = false
   let isStopped = false
   let sending: Promise<void> | null = null
@@ -128,6 +137,26 @@ export function createChangeStream(
     else client.out.end()
   }
 
+  async function begin(environment: Environment, after: string | null) {
+    if (after !== null) await readChanges(changeLog, { environment, after, limit: 1 })
+    return { openedAt: performance.now(), cursor: after ?? (await readCursor()) }
+  }
+
+  function assertRoom(keyName: string): void {
+    const held = clients.size + opening.size
+    if (held < limits.streams - limits.kept) return
+    const own = [...clients, ...opening].filter((one) => one.keyName === keyName).length
+    if (held < limits.streams && own < limits.few) return
+    const { streams, kept, few } = limits
+    const message =
+      held < streams
+        ? `This key has ${own} streams, and the last ${kept} of ${streams} are kept for keys with fewer than ${few}`
+        : `${streams} streams are open`
+    if (!refusals(keyName).limited)
+      log.warn({ keyName, own, open: held }, 'refused a stream: too many are open')
+    throw new LatchkeyError('too_many_streams', `${message}: close some, or ask GET /changes instead.`)
+  }
+
   return {
     wake,
     /**
@@ -136,16 +165,15 @@ export function createChangeStream(
      */
     async open({
       after,
-      environment,
-      mayRead,
-    }: Pick<Client, 'environment' | 'mayRead'> & { readonly after: string | null }): Promise<Stream> {
-      if (clients.size >= maxStreams) {
-        const message = `${maxStreams} streams are open: close some, or ask GET /changes instead.`
-        throw new LatchkeyError('too_many_streams', message)
-      }
-      if (after !== null) await readChanges(changeLog, { environment, after, limit: 1 })
-      const openedAt = performance.now()
-      const cursor = after ?? (await readCursor())
+      ...asked
+    }: Pick<Client, 'keyName' | 'environment' | 'mayRead'> & {
+      readonly after: string | null
+    }): Promise<Stream> {
+      const { keyName, environment } = asked
+      assertRoom(keyName)
+      const place = { keyName }
+      opening.add(place)
+      const { openedAt, cursor } = await begin(environment, after).finally(() => opening.delete(place))
       return (res) => {
         if (res.destroyed) return
         // The body ends with the connection, instead of coming in chunks.
@@ -161,7 +189,7 @@ export function createChangeStream(
         // With its first id a client misses nothing, even if it loses the connection before the first change.
         res.write(`retry: ${RETRY_MS}\nid: ${cursor}\n\n`)
         outliveRequest(res, (out) => {
-          const opened = { out, environment, mayRead, openedAt, cursor, owesComment: true }
+          const opened = { ...asked, out, openedAt, cursor, owesComment: true }
           clients.add(opened)
           out.on('drain', wake).on('close', () => clients.delete(opened))
           if (isStopped) end(opened)
@@ -204,6 +232,7 @@ export const changeStreamRoute = route('GET /changes/stream', {
       .describe('Begins after this change, or answer about access; now if omitted.'),
   }),
   takesLastEventId: true,
+  isLast: true,
   answer: EVENT_STREAM,
   errors: ['cursor_reset', 'too_many_streams'],
   hasNoHead: true,
@@ -219,6 +248,6 @@ export const changeStreamRoute = route('GET /changes/stream', {
           environments.includes(environment) &&
           (expiresAt === null || expiresAt > clock()),
       )
-    return changeStream.open({ environment, after: lastEventId ?? cursor, mayRead })
+    return changeStream.open({ keyName: key.name, environment, after: lastEventId ?? cursor, mayRead })
   },
 })

@@ -22,7 +22,8 @@ import {
   source,
 } from './answers.js'
 import { idText } from './body.js'
-import { firstOf, idPlace, instantParameter, limitParameter, PAGE, pageOf } from './query.js'
+import { beginsBeforeItEnds, LATER_THAN_TO } from './events.js'
+import { firstOf, idParameter, idPlace, instantParameter, limitParameter, PAGE, pageOf } from './query.js'
 import { type ParamNames, READ, type Route, route } from './route.js'
 
 export interface ChangeLogDeps {
@@ -232,13 +233,25 @@ export const customerQuestions: readonly Route<CustomerQuestionDeps>[] = [
   route('GET /changes', {
     operationId: 'listChanges',
     // Every change and every answer about access has a cursor; at the end of the log, continue from the last one.
-    summary: 'The change log, oldest first, after a cursor or from its beginning.',
+    summary:
+      'The change log, oldest first, after a cursor or from its beginning; of a customer, or of a stretch of time.',
     ...READ,
-    query: z.object({ limit: limitParameter, cursor: z.string().optional() }),
+    query: z
+      .object({
+        customerId: idParameter.optional(),
+        from: instantParameter.optional(),
+        to: instantParameter.optional(),
+        limit: limitParameter,
+        cursor: z.string().optional(),
+      })
+      .refine(beginsBeforeItEnds, LATER_THAN_TO),
     answer: pageOf(changeAnswer, z.string()),
     errors: ['cursor_reset'],
-    async handle({ query: { limit, cursor: after = null }, environment }, deps: CustomerQuestionDeps) {
-      const changes = await readChanges(deps, { environment, after, limit: limit + 1 })
+    async handle(
+      { query: { limit, cursor: after = null, ...filter }, environment },
+      deps: CustomerQuestionDeps,
+    ) {
+      const changes = await readChanges(deps, { environment, after, limit: limit + 1, ...filter })
       return firstOf(changes, limit, ({ cursor }) => cursor)
     },
   }),

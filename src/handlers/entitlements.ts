@@ -174,7 +174,16 @@ export const explanationAnswer = z.object({
       ),
     }),
   ),
-  held: z.array(z.object({ ...explainedEvent, source: sourceKey.nullable(), reason: holdReason, sentence })),
+  held: z.array(
+    z.object({
+      ...explainedEvent,
+      /** Null: no event says whose it is, so it may be anybody's. */
+      customerId: z.string().nullable(),
+      source: sourceKey.nullable(),
+      reason: holdReason,
+      sentence,
+    }),
+  ),
   blocks: z.array(
     z.object({
       productId: z.string().nullable(),

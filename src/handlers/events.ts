@@ -135,10 +135,18 @@ const FILTER = {
 }
 const ANY_EVENT = { disposition: null, type: null, customerId: null, endpoint: null, from: null, to: null }
 
+/** Only a list has these. */
+const LIST_FILTER = {
+  paymentId: idParameter.exactOptional(),
+  subscriptionId: idParameter.exactOptional(),
+  conflicts: flagParameter.exactOptional(),
+}
+const ANY_IN_LIST = { ...ANY_EVENT, paymentId: null, subscriptionId: null, conflicts: null }
+
 /** Such a filter matches nothing, whatever is stored: an empty list would look like an answer. */
 export function beginsBeforeItEnds(filter: {
-  readonly from?: number | null
-  readonly to?: number | null
+  readonly from?: number | null | undefined
+  readonly to?: number | null | undefined
 }): boolean {
   return filter.from == null || filter.to == null || filter.from <= filter.to
 }
@@ -202,14 +210,14 @@ export const eventQuestions: readonly Route<EventQuestionDeps>[] = [
       'The stored events that match a filter, newest first. A page may be short and still have a next one.',
     ...STORED,
     query: z
-      .object({ ...FILTER, limit: limitParameter, cursor: eventPlace.exactOptional() })
+      .object({ ...FILTER, ...LIST_FILTER, limit: limitParameter, cursor: eventPlace.exactOptional() })
       .refine(beginsBeforeItEnds, LATER_THAN_TO),
     answer: pageOf(storedEvent, eventPlace),
     async handle(
       { query: { limit, cursor: before = null, ...given }, environment },
       deps: EventQuestionDeps,
     ) {
-      const filter = { environment, ...ANY_EVENT, ...given }
+      const filter = { environment, ...ANY_IN_LIST, ...given }
       const { items, next } = await deps.storedEvents.readEventPage({ filter, before, limit })
       if (items.length === 0) await requireKnown(filter, deps)
       return { items, pagination: paginated(next) }
@@ -318,7 +326,7 @@ export async function unknownName(
   { endpointNames, endpointNamed, storedEvents }: EventQuestionDeps,
 ): Promise<Issue | null> {
   const isStored = async (only: Partial<EventFilter>) => {
-    const filter = { ...ANY_EVENT, environment, ...only }
+    const filter = { ...ANY_IN_LIST, environment, ...only }
     const { items, next } = await storedEvents.readEventPage({ filter, before: null, limit: 1 })
     return items.length > 0 || next !== null
   }

@@ -103,7 +103,10 @@ export const healthRoutes: readonly Route<HealthDeps>[] = [
 /** No label value can contain this text: quotes in a value are escaped. */
 const BELONGS_TO = /[{,](environment|endpoint)="([^"]*)"/
 
-/** Drops the series that count both environments together. */
+/** Of a line with a sample. */
+const nameOf = (line: string): string => /^\w*/.exec(line)?.[0] ?? ''
+
+/** Drops the series that count both environments together, and names those metrics in a comment. */
 function seriesOf(
   text: string,
   shown: readonly Environment[],
@@ -116,5 +119,10 @@ function seriesOf(
     const environment = label === 'endpoint' ? endpointNamed(value)?.environment : value
     return shown.some((one) => one === environment)
   }
-  return text.split('\n').filter(isShown).join('\n')
+  const lines = text.split('\n')
+  const left = new Set(lines.filter(isShown).map(nameOf))
+  const out = new Set(lines.filter((line) => !isShown(line)).map(nameOf))
+  const missing = [...out].filter((name) => !left.has(name))
+  const comment = `# A key for ${shown.join(', ')} alone does not get: ${missing.join(', ')}\n`
+  return `${lines.filter(isShown).join('\n')}${missing.length === 0 ? '' : comment}`
 }

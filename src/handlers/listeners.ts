@@ -1,14 +1,10 @@
 import { once } from 'node:events'
 import type { RequestListener } from 'node:http'
 import { createServer as createProbe } from 'node:net'
-import { type DestinationStream, type Logger, symbols } from 'pino'
+import type { Logger } from 'pino'
+import { createFailureLimit } from '../failure-limit.js'
 import { type ApiKey, localKey } from './api-key.js'
-import {
-  type Authenticate,
-  createAuthenticate,
-  createClientAddress,
-  createFailureLimit,
-} from './authenticate.js'
+import { type Authenticate, createAuthenticate, createClientAddress } from './authenticate.js'
 import { openMetrics } from './health.js'
 import { createListener, mountRoutes } from './mount.js'
 import type { MountDeps } from './route.js'
@@ -116,25 +112,9 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
   }
 }
 
-/**
- * A log for many lines, none of which can hold what is redacted elsewhere: looking for that takes 30 µs a line. On
- * standard output, those of one turn are written together: a write takes longer than making a line.
- */
+/** A log for many lines, none of which can hold what is redacted elsewhere: looking for that takes 30 µs a line. */
 function cheapLines(log: Logger): Logger {
-  const lines = log.child({}, { redact: [], level: 'info' })
-  const out = Reflect.get(log, symbols.streamSym) as DestinationStream
-  if (!('flushSync' in out)) return lines
-  let waiting = ''
-  const write = (line: string): void => {
-    if (waiting === '') {
-      setImmediate(() => {
-        out.write(waiting)
-        waiting = ''
-      })
-    }
-    waiting += line
-  }
-  return Object.assign(lines, { [symbols.streamSym]: { write } })
+  return log.child({}, { redact: [], level: 'info' })
 }
 
 /**

@@ -14,7 +14,7 @@ import { STYLE_SOURCE } from './openapi/page.js'
 import { BOTH, chooseEnvironment, parseParameters, pathOf, readParameters, requireBoth } from './query.js'
 import { type Content, type MountDeps, methodsOf, type RawHandler, type Route, type Stream } from './route.js'
 import { answerFailure, send, sendJson, sendTagged, tagOf } from './send.js'
-import { factsOf } from './server.js'
+import { factsOf, takeNoMore } from './server.js'
 
 /** A path of the table, with all its methods. */
 export interface MountedPath {
@@ -94,6 +94,7 @@ function timed(
 function handlerOf<Deps>(route: Route<Deps>, deps: Deps & MountDeps): RawHandler<string> {
   const handle = route.handle as (asked: object, deps: Deps) => unknown
   return async (req, res, params) => {
+    if (route.isLast) takeNoMore(res)
     sendAnswer(res, route, await handle(await readAsked(req, params, route, deps), deps))
   }
 }

@@ -99,6 +99,8 @@ interface RouteSpec<Rule extends EnvironmentRule, Query, Body, Answer> {
   readonly bodyType?: 'json' | 'lines'
   readonly takesIdempotencyKey?: boolean
   readonly takesLastEventId?: boolean
+  /** The answer, whatever it is, is the last one on its connection: requests behind it have no effect. */
+  readonly isLast?: true
   /** The schema of a JSON answer, or the media type of another one. */
   readonly answer: Answer
   /** 200 if omitted. */

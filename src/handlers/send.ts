@@ -115,7 +115,8 @@ export function answerFailure(res: ServerResponse, error: unknown, log: Logger):
   const { status, headers, body, expected } = problemOf(error, requestId)
   const request = { requestId, method: res.req.method, route, ...loggedOf(error) }
   if (!expected) log.error(request, 'a request failed because of a bug')
-  else if (status >= 500 && error !== NO_ROOM) log.warn(request, 'could not serve a request')
+  else if (status >= 500 && error !== NO_ROOM && !isLatchkeyError(error, 'too_many_streams'))
+    log.warn(request, 'could not serve a request')
 
   if (res.headersSent) res.destroy()
   else send(res, status, headers, body)

@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import { z } from 'zod'
 import { type ErrorCode, isLatchkeyError, LatchkeyError } from '../errors.js'
 import type { Delivery, Receipt } from '../ingest/delivery.js'
-import type { RequestMetrics } from '../operations/metrics.js'
+import type { RequestMetrics, UnreadCode } from '../operations/metrics.js'
 import type { Endpoint } from '../provider/endpoint.js'
 import { EVENT_HEADER, readClaim, type SignatureRefusal, verifySignature } from '../provider/signature.js'
 import { createFailureLog } from './authenticate.js'
@@ -155,7 +155,7 @@ function sayOffset(skewSeconds: number): string {
 }
 
 /** Why a delivery was refused by its path, headers or body size, and what the operator can do. */
-const UNREAD_HINTS: Readonly<Partial<Record<ErrorCode, (names: string) => string>>> = {
+const UNREAD_HINTS: Readonly<Record<UnreadCode, (names: string) => string>> = {
   endpoint_not_found: (names) =>
     `its path does not end with the name of an endpoint: send it to /webhooks/ and one of ${names}`,
   body_too_large: () =>
@@ -166,6 +166,8 @@ const UNREAD_HINTS: Readonly<Partial<Record<ErrorCode, (names: string) => string
   not_stored: () =>
     'bodies being received fill all the memory reserved for them: many large ones arrive at once',
 }
+
+const isUnread = (code: ErrorCode): code is UnreadCode => code in UNREAD_HINTS
 
 /**
  * Counts and logs a delivery that was refused before its signature was checked; the log says what the operator can do,
@@ -178,13 +180,16 @@ function createUnreadRefusal(deps: WebhookDeps) {
   // A separate limit, so that these do not use up the signature failures of an address.
   const noteFailure = createFailureLog('delivery refused', deps)
   return async (req: IncomingMessage, endpoint: string | null, error: unknown): Promise<never> => {
-    const code = isLatchkeyError(error) ? error.code : null
-    const hintOf = code === null ? undefined : UNREAD_HINTS[code]
+    const code = isLatchkeyError(error) && isUnread(error.code) ? error.code : undefined
     // Another method is not a delivery; any other error is a bug.
-    if (req.method !== 'POST' || code === null || hintOf === undefined) throw error
+    if (req.method !== 'POST' || code === undefined) throw error
     metrics.refused(code)
     const names = endpointNames().filter((name) => endpointNamed(name) !== undefined)
-    noteFailure(req, { ...(endpoint !== null && { endpoint }), code, hint: hintOf(names.join(', ')) })
+    noteFailure(req, {
+      ...(endpoint !== null && { endpoint }),
+      code,
+      hint: UNREAD_HINTS[code](names.join(', ')),
+    })
     throw error
   }
 }

@@ -1,7 +1,7 @@
 import type { Disposition, Receipt } from '../ingest/delivery.js'
 import type { Endpoint } from '../provider/endpoint.js'
 import type { Environment } from '../provider/event.js'
-import type { DeliveryInput } from '../store/event-questions.js'
+import type { DeliveryInput } from '../store/events.js'
 import { type RefusedLine, readImportLine, refuseLine } from './line.js'
 
 /** Which lines are imported. */

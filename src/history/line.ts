@@ -13,7 +13,7 @@ import {
   TIMESTAMP_HEADER,
   verifySignatureAsOf,
 } from '../provider/signature.js'
-import type { DeliveryInput } from '../store/event-questions.js'
+import type { DeliveryInput } from '../store/events.js'
 
 const base64 = z.string().transform((text, context) => {
   const bytes = Buffer.from(text, 'base64')
@@ -126,7 +126,10 @@ export function readImportLine(
   } catch {
     return refuseLine('line_invalid', 'is not JSON')
   }
-  const parsed = schemaOf(value).safeParse(value)
+  if (!isJsonObject(value)) return refuseLine('line_invalid', 'is not a JSON object')
+  if (value.bodyBase64 === undefined && value.endpoint === undefined)
+    return refuseLine('line_invalid', NO_EXPORT)
+  const parsed = schemaOf(value).safeParse(value, { error: describeIssue })
   if (!parsed.success) return refuseLine('line_invalid', describeIssues(parsed.error))
   const { data } = parsed
   if (data.receivedAt > now + MAX_AHEAD_MS) {
@@ -136,9 +139,11 @@ export function readImportLine(
   return data.kind === 'reading' ? readReading(data) : readDelivery(data, endpointNamed)
 }
 
+const NO_EXPORT =
+  'is not a line of "latchkey events export"; "latchkey send" signs and sends bodies of your own'
+
 /** By kind, so that the issues are those of the intended kind. */
-function schemaOf(value: unknown): Line {
-  const kind = isJsonObject(value) ? value.kind : undefined
+function schemaOf({ kind }: Readonly<Record<string, unknown>>): Line {
   if (kind === 'manual') return manualLine
   return kind === 'reading' ? readingLine : deliveryLine
 }
@@ -213,6 +218,22 @@ function distinct(sent: Readonly<Record<string, string>>): DistinctHeaders {
   return Object.fromEntries(values)
 }
 
+const TYPES_IN_WORDS: Readonly<Record<string, string>> = {
+  string: 'a text',
+  number: 'a number',
+  object: 'an object',
+  record: 'an object',
+}
+
+/** Words for a problem that the schema itself has none for; never anything of the line. */
+const describeIssue: z.core.$ZodErrorMap = (issue) => {
+  if (issue.input === undefined) return 'is missing'
+  if (issue.code === 'invalid_type') return `is not ${TYPES_IN_WORDS[issue.expected] ?? issue.expected}`
+  if (issue.code === 'invalid_value') return `is not one of ${issue.values.join(', ')}`
+  return 'is not as in an export'
+}
+
+/** `endpoint is missing; receivedAt is not a time such as 2026-01-31T12:00:00.000Z`. */
 function describeIssues({ issues }: z.ZodError): string {
-  return issues.map(({ path, message }) => [path.join('.'), message].filter(Boolean).join(': ')).join('; ')
+  return issues.map(({ path, message }) => [path.join('.'), message].filter(Boolean).join(' ')).join('; ')
 }

@@ -1,6 +1,6 @@
 import type { Policy } from '../entitlements/policy.js'
 import { sourceKey } from '../entitlements/source-of.js'
-import type { Environment } from '../provider/event.js'
+import type { Environment, ManualEvent, Normalized } from '../provider/event.js'
 import { redact } from '../provider/redact.js'
 import { pipelined } from '../store/bulk.js'
 import { loadForms, saveCustomerFacts } from '../store/customers.js'
@@ -12,7 +12,14 @@ import {
   reopenErasures,
   saveErasures,
 } from '../store/erasures.js'
-import { insertEvents, loadStoredIds, type NewEvent, nextSeq, recordDuplicates } from '../store/events.js'
+import {
+  insertEvents,
+  loadManualEvent,
+  loadStoredIds,
+  type NewEvent,
+  nextSeq,
+  recordDuplicates,
+} from '../store/events.js'
 import type { Db, Tx } from '../store/schema.js'
 import type { Incoming, ManualAct, Receipt } from './delivery.js'
 import { type FoldedBatch, foldBatch } from './fold-batch.js'
@@ -65,12 +72,7 @@ export function createBatchWriter({
       const written = new Map<PreparedDelivery, WrittenDelivery>()
       const touched: TouchedCustomers[] = []
       const dated = await dateActs(trx, read, clock())
-      // A provider's event may have any type: changes by hand are recognised by their subject.
-      const acts = dated.flatMap(({ environment, normalized: read }) =>
-        read.ok && read.event.subject === 'manual' && read.event.type === 'manual.erased'
-          ? [{ ...read.event, environment }]
-          : [],
-      )
+      const acts = await newErasures(trx, dated)
       const [inForce, known] = await pipelined([policy(trx), erased ?? loadErasedIds(trx)])
       erased = acts.length === 0 && isAlone ? known : null
       const prepared = redactErased(dated, known, acts, clock())
@@ -119,8 +121,7 @@ export function createBatchWriter({
       insertEvents(trx, rows, first),
       recordArrivals(trx, fresh),
     ])
-    // The same change by hand, sent twice under one id, is one event: only the instants in the bodies differ.
-    const again = repeated.filter(({ headers }) => headers !== null)
+    const again = await withoutSameActs(trx, environment, repeated)
     const conflicts = new Set(await recordDuplicates(trx, again))
     const { accessOf, answersOf, causeOf } = whoIsTouched(folded.changes, events, now)
     await pipelined([
@@ -164,6 +165,44 @@ async function separate(trx: Tx, environment: Environment, prepared: readonly Pr
   }
   return { fresh, repeated }
 }
+
+/** The erasures that this batch stores: of changes with one id, the first counts. */
+async function newErasures(trx: Tx, dated: readonly PreparedDelivery[]): Promise<readonly ErasureAct[]> {
+  const isErasure = ({ normalized }: PreparedDelivery) => actIn(normalized)?.type === 'manual.erased'
+  const acts: ErasureAct[] = []
+  for (const environment of new Set(dated.filter(isErasure).map((one) => one.environment))) {
+    const { fresh } = await separate(
+      trx,
+      environment,
+      dated.filter((one) => one.environment === environment),
+    )
+    for (const { normalized } of fresh.filter(isErasure)) {
+      const act = actIn(normalized)
+      if (act !== null) acts.push({ ...act, environment })
+    }
+  }
+  return acts
+}
+
+/** A provider's event may have any type: changes by hand are recognised by their subject. */
+function actIn(normalized: Normalized): ManualEvent | null {
+  return normalized.ok && normalized.event.subject === 'manual' ? normalized.event : null
+}
+
+/** Leaves out repeats of a stored change by hand: they are the same event, though the instants in the bodies differ. */
+async function withoutSameActs(trx: Tx, environment: Environment, repeated: readonly PreparedDelivery[]) {
+  const others: PreparedDelivery[] = []
+  for (const one of repeated) {
+    const act = actIn(one.normalized)
+    const stored = act && (await loadManualEvent(trx, environment, act.id))
+    const isSame = SAME_IN_AN_ACT.every((name) => stored?.[name] === act?.[name])
+    if (act === null || !isSame) others.push(one)
+  }
+  return others
+}
+
+/** An erasure removes all else. */
+const SAME_IN_AN_ACT = ['type', 'customerId', 'productId', 'until'] as const
 
 function toNewEvent({ normalized, ...delivered }: PreparedDelivery, folded: FoldedBatch): NewEvent {
   if (!normalized.ok) {

@@ -1,6 +1,5 @@
 import type { Environment, ManualEvent } from '../provider/event.js'
-import type { DeliveryInput } from '../store/event-questions.js'
-import type { SignedHeaders } from '../store/events.js'
+import type { DeliveryInput, SignedHeaders } from '../store/events.js'
 
 /** The result of a delivery; `duplicate`: it was stored already, and nothing changed. */
 export type Disposition = 'applied' | 'ignored' | 'held' | 'quarantined' | 'duplicate'

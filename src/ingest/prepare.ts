@@ -1,6 +1,7 @@
 import { type ManualEvent, type Normalized, parseManualEvent } from '../provider/event.js'
+import { BODY_ID_PREFIX } from '../provider/ids.js'
 import { normalise } from '../provider/normalise.js'
-import type { DeliveryInput } from '../store/event-questions.js'
+import type { DeliveryInput } from '../store/events.js'
 import { type DeliveredEvent, loadManualEvents } from '../store/events.js'
 import type { Tx } from '../store/schema.js'
 import { loadSourcesOfCustomers } from '../store/sources.js'
@@ -26,7 +27,7 @@ export function prepare(delivery: DeliveryInput): PreparedDelivery {
   }
   const normalized = delivery.headers === null ? readAct(body) : normalise(body, delivery)
   const bodySha256 = sha256Of(body)
-  return { ...delivery, normalized, bodySha256, eventId: ownIdOf(normalized) ?? `sha256:${bodySha256}` }
+  return { ...delivery, normalized, bodySha256, eventId: eventIdOf(normalized, bodySha256) }
 }
 
 function readAct(body: Buffer): Normalized {
@@ -53,6 +54,11 @@ function prepareAct({ environment, undated }: ManualAct, createdAt: number, now:
 /** Null if the body has no usable id. */
 export function ownIdOf(normalized: Normalized): string | null {
   return normalized.ok ? normalized.event.id : normalized.id
+}
+
+/** The id to store a body under. */
+export function eventIdOf(normalized: Normalized, bodySha256: string): string {
+  return ownIdOf(normalized) ?? `${BODY_ID_PREFIX}${bodySha256}`
 }
 
 /**

@@ -15,6 +15,26 @@ export type TimedRoute = 'webhooks' | 'entitlements' | 'entitlement'
 /** Seconds. Senders expect an answer within 5 s, and a delivery is given up after 4. */
 const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 4, 5]
 
+/** Why a delivery is not authentic. */
+const SIGNATURE_CODES = [
+  'signature_missing',
+  'signature_invalid',
+  'timestamp_invalid',
+  'timestamp_out_of_tolerance',
+] as const satisfies readonly ErrorCode[]
+
+/** Why a delivery is refused before its signature is checked. */
+const UNREAD_CODES = [
+  'endpoint_not_found',
+  'body_too_large',
+  'body_incomplete',
+  'encoding_not_supported',
+  'not_stored',
+] as const satisfies readonly ErrorCode[]
+export type UnreadCode = (typeof UNREAD_CODES)[number]
+
+const KEY_PROBLEMS = ['missing', 'wrong', 'expired'] as const
+
 /** Help and labels. Every label has few values: endpoints are configured ones, never names taken from a path. */
 const METRICS = {
   latchkey_deliveries_total: ['Authentic deliveries, by result.', 'endpoint', 'disposition'],
@@ -133,13 +153,34 @@ export function createMetrics(bytesBeingRead: () => number) {
     entitlement: durations.labels('entitlement'),
   } satisfies Record<TimedRoute, unknown>
 
+  /** How `increase()` sees the first failure: a series that begins with it shows no increase. */
+  const zeros = (name: MetricName, ...values: readonly (readonly string[])[]) => {
+    const counter = registry.getSingleMetric(name)
+    if (counter instanceof Counter) for (const labels of values) counter.labels(...labels).inc(0)
+  }
+
   return {
     registry,
+    /** Begins the series of every failure that these endpoints can have, at 0. */
+    begin(endpoints: readonly string[]): void {
+      for (const name of endpoints) {
+        zeros('latchkey_deliveries_not_stored_total', [name])
+        zeros('latchkey_conflicts_total', [name])
+        zeros('latchkey_header_mismatches_total', [name])
+        zeros('latchkey_signatures_rejected_total', ...SIGNATURE_CODES.map((code) => [name, code]))
+      }
+      zeros('latchkey_deliveries_refused_total', ...UNREAD_CODES.map((code) => [code]))
+      zeros('latchkey_api_keys_refused_total', ...KEY_PROBLEMS.map((problem) => [problem]))
+      for (const route of Object.keys(durationOf)) durations.zero({ route })
+    },
     delivered: counterOf<[endpoint: string, Disposition]>(registry, 'latchkey_deliveries_total'),
     notStored: counterOf<[endpoint: string]>(registry, 'latchkey_deliveries_not_stored_total'),
-    rejected: counterOf<[endpoint: string, ErrorCode]>(registry, 'latchkey_signatures_rejected_total'),
-    refused: counterOf<[ErrorCode]>(registry, 'latchkey_deliveries_refused_total'),
-    keyRefused: counterOf<['missing' | 'wrong' | 'expired']>(registry, 'latchkey_api_keys_refused_total'),
+    rejected: counterOf<[endpoint: string, (typeof SIGNATURE_CODES)[number]]>(
+      registry,
+      'latchkey_signatures_rejected_total',
+    ),
+    refused: counterOf<[UnreadCode]>(registry, 'latchkey_deliveries_refused_total'),
+    keyRefused: counterOf<[(typeof KEY_PROBLEMS)[number]]>(registry, 'latchkey_api_keys_refused_total'),
     connectionDropped: counterOf<[]>(registry, 'latchkey_connections_dropped_total'),
     conflict: counterOf<[endpoint: string]>(registry, 'latchkey_conflicts_total'),
     headerMismatch: counterOf<[endpoint: string]>(registry, 'latchkey_header_mismatches_total'),

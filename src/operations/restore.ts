@@ -4,6 +4,7 @@ import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import { hasStrayLog } from '../store/sqlite/connection.js'
 import {
   assertIntact,
+  assertWhole,
   copyDatabase,
   diskFailed,
   isDiskFailure,
@@ -28,6 +29,8 @@ export interface RestoreOptions {
   /** Epoch milliseconds: part of the name of the replaced database. */
   readonly now: number
   readonly onProgress?: OnProgress
+  /** Whether a backup is restored in which bodies are not what was received. */
+  readonly acceptAltered?: boolean
   /** Erases everyone on the list beside `file` from the migrated copy; returns how many it still had. */
   readonly eraseAgain: (part: string, file: string) => Promise<number>
 }
@@ -50,7 +53,7 @@ export interface Restored extends MadeReady {
 export async function restore(
   path: string,
   backup: string,
-  { now, onProgress, eraseAgain }: RestoreOptions,
+  { now, onProgress, acceptAltered = false, eraseAgain }: RestoreOptions,
 ): Promise<Restored> {
   assertFilled(backup)
   const file = existsSync(path) ? realpathSync(path) : path
@@ -63,7 +66,7 @@ export async function restore(
     removePartOf(file)
     ensurePrivateFile(part)
     await copyIntact(backup, part, onProgress)
-    const ready = await makeReady(part, backup, file, now)
+    const ready = await makeReady(part, backup, file, { now, acceptAltered })
     const erasedAgain = await eraseAgain(part, file)
     makeOneFile(part)
     sync(part)
@@ -89,6 +92,7 @@ function assertFilled(backup: string): void {
 
 async function copyIntact(backup: string, part: string, onProgress?: OnProgress): Promise<void> {
   try {
+    assertWhole(backup, backup)
     await copyDatabase(backup, part, onProgress)
     assertIntact(part, backup)
   } catch (error) {

@@ -1,4 +1,3 @@
-import { createHash, randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { isInForce } from '../entitlements/by-hand.js'
 import type { AccessAnswer, Block } from '../entitlements/model.js'
@@ -6,7 +5,8 @@ import { LatchkeyError } from '../errors.js'
 import type { ManualAct, Receipt } from '../ingest/delivery.js'
 import type { Accounts } from '../provider/accounts.js'
 import { NO_DETAILS } from '../provider/customer.js'
-import { type Environment, MANUAL_ID_PREFIX, type ManualEvent } from '../provider/event.js'
+import type { Environment, ManualEvent } from '../provider/event.js'
+import { actIdOf, formerActIdOf, newActId } from './act-ids.js'
 
 /** The possible changes by hand. Block and unblock: `productId` null means every product. */
 export type Act =
@@ -67,23 +67,27 @@ export interface PerformActDeps {
 export function createPerformAct(deps: PerformActDeps): PerformAct {
   const { write, findAct, readAccess, blocksOn, isErased, clock } = deps
 
-  /** Whether it is done already. */
-  async function isDone({ environment, undated }: ManualAct): Promise<boolean> {
-    const done = await findAct(environment, undated.id)
-    if (done === null) return false
-    const { createdAt: _, ...known } = done
-    if (isDeepStrictEqual(known, undated)) return true
-    throw new LatchkeyError(
-      'idempotency_key_conflict',
-      'This Idempotency-Key was used for another act: use a new one.',
-    )
+  /** The event of this act if it is done already, under one of these ids; null if it is not. */
+  async function findDone({ environment, undated }: ManualAct, ids: readonly string[]) {
+    for (const id of ids) {
+      const done = await findAct(environment, id)
+      // No key makes an erasure: only its id may be that of a key.
+      if (done === null || done.type === 'manual.erased') continue
+      const { createdAt: _, ...known } = done
+      if (!isDeepStrictEqual(known, { ...undated, id })) throw usedBefore()
+      return id
+    }
+    return null
   }
 
   return async (request) => {
-    const { environment, customerId } = request
-    const act: ManualAct = { environment, undated: undatedEvent(request) }
+    const { environment, customerId, idempotencyKey } = request
+    const id = idempotencyKey === null ? newActId() : actIdOf(environment, idempotencyKey)
+    const act: ManualAct = { environment, undated: undatedEvent(request, id) }
     const read = () => readAccess({ environment, customerId, at: null })
-    if (request.idempotencyKey === null || !(await isDone(act))) {
+    const ids = idempotencyKey === null ? [] : [id, formerActIdOf(environment, idempotencyKey)]
+    let eventId = await findDone(act, ids)
+    if (eventId === null) {
       refusePastEnd(request.act, clock())
       if (IDENTIFIES[request.act.type] && (await isErased?.(environment, customerId))) {
         throw new LatchkeyError(
@@ -95,11 +99,19 @@ export function createPerformAct(deps: PerformActDeps): PerformAct {
       if (request.act.type === 'manual.unblocked' && blocksOn !== undefined)
         refuseUnblocked(request.act.productId, await blocksOn(environment, customerId))
       const { disposition } = await write(act)
-      // Another request with the same key came first.
-      if (disposition === 'duplicate') await isDone(act)
+      // Another request with the same key came first; or something else was imported under this id.
+      eventId = disposition === 'duplicate' ? await findDone(act, ids) : id
+      if (eventId === null) throw usedBefore()
     }
-    return { eventId: act.undated.id, access: await read() }
+    return { eventId, access: await read() }
   }
+}
+
+function usedBefore(): LatchkeyError {
+  return new LatchkeyError(
+    'idempotency_key_conflict',
+    'This Idempotency-Key was used for another act: use a new one.',
+  )
 }
 
 function refusePastEnd(act: Act, now: number): void {
@@ -124,10 +136,9 @@ function refuseUnblocked(productId: string | null, blocks: readonly Block[]): vo
   throw new LatchkeyError('block_not_found', detail)
 }
 
-function undatedEvent(request: ActRequest): ManualAct['undated'] {
-  const { act, customerId, actor, reason } = request
+function undatedEvent({ act, customerId, actor, reason }: ActRequest, id: string): ManualAct['undated'] {
   return undatedAct({
-    id: idOf(request),
+    id,
     type: act.type,
     customerId,
     actor,
@@ -136,12 +147,6 @@ function undatedEvent(request: ActRequest): ManualAct['undated'] {
     ...('until' in act && { until: act.until }),
     ...('accounts' in act && { accounts: act.accounts }),
   })
-}
-
-function idOf({ environment, idempotencyKey }: ActRequest): string {
-  if (idempotencyKey === null) return `${MANUAL_ID_PREFIX}${randomUUID().replaceAll('-', '')}`
-  const hash = createHash('sha256').update(`${environment} ${idempotencyKey}`).digest('hex')
-  return `${MANUAL_ID_PREFIX}${hash.slice(0, 32)}`
 }
 
 type ActFields = Pick<ManualEvent, 'id' | 'type' | 'customerId' | 'actor' | 'reason'> &

@@ -1,9 +1,8 @@
-import { createHash } from 'node:crypto'
 import type { ManualAct, Receipt } from '../ingest/delivery.js'
 import { ERASED_AFTER_DELETION } from '../ingest/remarks.js'
-import { MANUAL_ID_PREFIX } from '../provider/event.js'
 import { type ErasureRecord, loadDeletedUnerased, loadErasure } from '../store/erasures.js'
 import type { Db, PersonKey } from '../store/schema.js'
+import { erasureIdOf, newActId } from './act-ids.js'
 import { undatedAct } from './acts.js'
 
 export interface EraseRequest extends PersonKey {
@@ -27,12 +26,13 @@ export interface EraseDeps {
   readonly finish: () => Promise<void>
 }
 
-export function createErase({ db, write, finish }: EraseDeps): Erase {
+export function createErase(deps: EraseDeps): Erase {
+  const { db, finish } = deps
   return async (request) => {
     const { environment, customerId } = request
     const known = await loadErasure(db, environment, customerId)
     if (known?.finishedAt != null) return known
-    if (known === null) await write(erasureOf(request))
+    if (known === null) await writeErasure(deps, request)
     await finish()
     const erased = await loadErasure(db, environment, customerId)
     if (erased === null) throw new Error('an erasure was committed, but is not stored')
@@ -44,17 +44,23 @@ export function createErase({ db, write, finish }: EraseDeps): Erase {
 const DELETED_AT_ONCE = 100
 
 /** Erases some customers whom the provider deleted; returns their number: 0 once all are. */
-export async function eraseDeleted({ db, write, finish }: EraseDeps): Promise<number> {
+export async function eraseDeleted(deps: EraseDeps): Promise<number> {
+  const { db, finish } = deps
   const deleted = await loadDeletedUnerased(db, DELETED_AT_ONCE)
-  const acts = deleted.map((who) => erasureOf({ ...who, actor: ERASED_AFTER_DELETION, reason: null }))
-  await Promise.all(acts.map(write))
+  const requests = deleted.map((who) => ({ ...who, actor: ERASED_AFTER_DELETION, reason: null }))
+  await Promise.all(requests.map((request) => writeErasure(deps, request)))
   await finish()
   return deleted.length
 }
 
 /** Two requests at once are the same change: one person always gets the same id. */
-function erasureOf({ environment, customerId, actor, reason }: EraseRequest): ManualAct {
-  const hash = createHash('sha256').update(`${environment} erased ${customerId}`).digest('hex')
-  const id = `${MANUAL_ID_PREFIX}${hash.slice(0, 32)}`
-  return { environment, undated: undatedAct({ id, type: 'manual.erased', customerId, actor, reason }) }
+async function writeErasure({ db, write }: EraseDeps, request: EraseRequest): Promise<void> {
+  const { environment, customerId, actor, reason } = request
+  const under = (id: string): ManualAct => {
+    return { environment, undated: undatedAct({ id, type: 'manual.erased', customerId, actor, reason }) }
+  }
+  const { disposition } = await write(under(erasureIdOf(request)))
+  if (disposition !== 'duplicate' || (await loadErasure(db, environment, customerId)) !== null) return
+  // Something else was imported under this id: it must keep nobody from being erased.
+  await write(under(newActId()))
 }

@@ -2,11 +2,12 @@ import { closeSync, existsSync, fsyncSync, openSync, readFileSync, writeSync } f
 import { dirname } from 'node:path'
 import { MANUAL_ENDPOINT } from '../ingest/prepare.js'
 import type { Environment } from '../provider/event.js'
-import { type ErasureAct, loadErasedIds, loadErasureActs } from '../store/erasures.js'
-import type { DeliveryInput } from '../store/event-questions.js'
-import type { Db } from '../store/schema.js'
+import { type ErasureAct, loadErasureActs } from '../store/erasures.js'
+import { type DeliveryInput, loadStoredIds } from '../store/events.js'
+import { type Db, eventKey } from '../store/schema.js'
 import { openDatabase } from '../store/sqlite/dialect.js'
 import { ensurePrivateFile, sync } from '../store/sqlite/file.js'
+import { formerErasureIdOf, newActId } from './act-ids.js'
 import { undatedAct } from './acts.js'
 
 /*
@@ -44,7 +45,21 @@ export function readErasureList(file: string): ErasureList | null {
     .split('\n')
     .filter((line) => line !== '')
   const erasures = lines.map(erasureIn).filter((one) => one !== null)
-  return { erasures, unreadable: lines.length - erasures.length }
+  return { erasures: withoutMistaken(erasures), unreadable: lines.length - erasures.length }
+}
+
+/**
+ * Version 1.0.0 could list the customer of a grant that had the id of somebody's erasure: of lines with one id, those
+ * count whose customer it is made of.
+ */
+function withoutMistaken(erasures: readonly ListedErasure[]): readonly ListedErasure[] {
+  const eventOf = ({ environment, eventId }: ListedErasure) => eventKey(environment, eventId)
+  const isOwn = (one: ListedErasure) => formerErasureIdOf(one) === one.eventId
+  const byEvent = Map.groupBy(erasures, eventOf)
+  return erasures.filter((one) => {
+    const same = byEvent.get(eventOf(one)) ?? []
+    return same.length === 1 || isOwn(one) || !same.some(isOwn)
+  })
 }
 
 function erasureIn(line: string): ListedErasure | null {
@@ -93,11 +108,16 @@ export async function applyErasureList(
   file: string,
   write: (acts: readonly DeliveryInput[]) => Promise<unknown>,
 ): Promise<number> {
-  const erased = await loadErasedIds(db)
-  const missing = (readErasureList(file)?.erasures ?? []).filter(
-    ({ environment, customerId }) => erased.get(environment)?.has(customerId) !== true,
-  )
-  if (missing.length > 0) await write(missing.map(deliveryOf))
+  const erased = new Set((await loadErasureActs(db)).map(keyOf))
+  const missing = (readErasureList(file)?.erasures ?? []).filter((one) => !erased.has(keyOf(one)))
+  const taken = new Map<Environment, ReadonlySet<string>>()
+  for (const [environment, own] of Map.groupBy(missing, (one) => one.environment)) {
+    const ids = own.map(({ eventId }) => eventId)
+    taken.set(environment, new Set(await loadStoredIds(db, environment, ids)))
+  }
+  // An id that something else has would make the erasure a duplicate of that.
+  const acts = missing.map((one) => (taken.get(one.environment)?.has(one.eventId) ? renamed(one) : one))
+  if (acts.length > 0) await write(acts.map(deliveryOf))
   listErasures(file, await loadErasureActs(db))
   return missing.length
 }
@@ -119,6 +139,10 @@ export async function listErasuresOf(database: string, file: string): Promise<vo
     // An error of the list itself is the system's.
     if (error instanceof Error && 'syscall' in error) throw error
   }
+}
+
+function renamed(erasure: ListedErasure): ListedErasure {
+  return { ...erasure, eventId: newActId() }
 }
 
 function deliveryOf({ environment, eventId: id, customerId, actor, reason, at }: ListedErasure) {

@@ -8,7 +8,7 @@ import {
   PAYMENT_EVENT_TYPES,
   SUBSCRIPTION_EVENT_TYPES,
 } from './event-types.js'
-import { isUsableId } from './ids.js'
+import { isProviderEventId, isUsableId, MANUAL_ID_PREFIX } from './ids.js'
 import { isJsonObject } from './json.js'
 
 export type Environment = 'live' | 'sandbox'
@@ -17,9 +17,6 @@ export type Generation = 'v2' | 'v3'
 /** How a payment was made, if anything proves it. */
 export type ProvenRail = 'card' | 'crypto'
 export type Rail = ProvenRail | 'unknown'
-
-/** The prefix of the ids of all changes by hand. */
-export const MANUAL_ID_PREFIX = 'man_'
 
 const usableId = z.string().refine(isUsableId)
 /** A field that what an older version exported may lack. */
@@ -32,7 +29,7 @@ const railProof = z.object({ rail: z.enum(['card', 'crypto']), strength: z.liter
 
 const facts = {
   /** The `evt_` id, or the `man_` id of a change by hand; unique within an environment. */
-  id: usableId.refine((id) => !id.startsWith(MANUAL_ID_PREFIX)),
+  id: z.string().refine(isProviderEventId),
   /** Null if `type` has the form of neither generation. */
   generation: orNull(z.enum(['v2', 'v3'])),
   /** When it happened at the provider, in epoch milliseconds; not when it was delivered. */
@@ -190,4 +187,4 @@ export type Normalized =
   | { readonly ok: false; readonly reason: QuarantineReason; readonly id: string | null }
 
 /** Stored with every normalised event. Raise it when the same bytes would normalise differently. */
-export const NORMALIZER_VERSION = 1
+export const NORMALIZER_VERSION = 2

@@ -3,9 +3,25 @@ import { isJsonObject } from './json.js'
 /** The provider's own ids have some thirty characters; indexes on both databases support this many. */
 export const MAX_ID_LENGTH = 255
 
-/** Whether text can serve as an id. Any prefix will do: prefixes are the provider's business. */
+/** Whether text can serve as an id. */
 export function isUsableId(text: string): boolean {
   return text !== '' && isPlainText(text, MAX_ID_LENGTH)
+}
+
+/** The prefix of the ids of all changes by hand. */
+export const MANUAL_ID_PREFIX = 'man_'
+/** The prefix of the ids of events that have no usable id: the hash of the body follows. */
+export const BODY_ID_PREFIX = 'sha256:'
+/** The prefix of the ids of events that report what the provider's own record shows. */
+const REPORTED_ID_PREFIX = 'rec_'
+const BEGINS_AS_OURS = new RegExp(`^(${[MANUAL_ID_PREFIX, BODY_ID_PREFIX, REPORTED_ID_PREFIX].join('|')})`)
+
+/**
+ * Whether text can serve as the id of an event from the provider. It never begins as the ids that Latchkey makes do, so
+ * that no event takes the place of another. Any other prefix will do: prefixes are the provider's business.
+ */
+export function isProviderEventId(text: string): boolean {
+  return isUsableId(text) && !BEGINS_AS_OURS.test(text)
 }
 
 /**

@@ -2,7 +2,7 @@ import { customerIdOf, detailsOf } from './customer.js'
 import { type Envelope, type ReceiptContext, readEnvelope } from './envelope.js'
 import type { Generation, Normalized, NormalizedEvent, OtherEvent } from './event.js'
 import { fieldsOf, NO_FIELDS, readMetadata } from './fields.js'
-import { isUsableId } from './ids.js'
+import { isProviderEventId, isUsableId } from './ids.js'
 import { parseJsonBody } from './json.js'
 import { V2_TYPES } from './normalise-v2.js'
 import { V3_TYPES } from './normalise-v3.js'
@@ -28,7 +28,7 @@ export function normalise(body: Uint8Array, context: ReceiptContext): Normalized
     if (!json.ok) return { ok: false, reason: json.reason, id }
 
     const shown = json.object.id
-    if (typeof shown !== 'string' || !isUsableId(shown)) return { ok: false, reason: 'id_invalid', id }
+    if (typeof shown !== 'string' || !isProviderEventId(shown)) return { ok: false, reason: 'id_invalid', id }
     id = shown
 
     const envelope = readEnvelope(id, json.object, context)

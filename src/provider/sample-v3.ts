@@ -98,6 +98,7 @@ const CRYPTO_DATA = {
 
 function subscriptionData(type: string, subject: SampleSubject): object {
   const status = SUBSCRIPTION_STATUS[type]
+  const isAnnounced = subject.cancelAtPeriodEnd ?? false
   return {
     ...common(subject),
     object: 'subscription',
@@ -105,8 +106,9 @@ function subscriptionData(type: string, subject: SampleSubject): object {
     status,
     current_cycle: type === 'subscription.created' ? 1 : 2,
     total_cycles: null,
-    cancel_at_period_end: subject.cancelAtPeriodEnd ?? false,
-    expires_at: samplePeriodEnd(subject, status === 'active'),
+    cancel_at_period_end: isAnnounced,
+    // A cancellation that waits for the end of the paid period comes before that end.
+    expires_at: samplePeriodEnd(subject, status === 'active' || (status === 'canceled' && isAnnounced)),
     last_payment: subject.paymentId,
   }
 }

@@ -10,8 +10,8 @@ import { hasErasedSince } from '../store/erasures.js'
 import type { EventFilter } from '../store/event-walk.js'
 import { loadJob, loadJobRecord, loadJobRecords, notMoved } from '../store/recompute.js'
 import { type Db, ENVIRONMENTS } from '../store/schema.js'
-import type { WriteSync } from '../store/sync-writes.js'
 import type { CallPreview } from '../sync/preview-calls.js'
+import type { WriteSync } from '../sync/writes.js'
 import type { CompareOptions } from './compare.js'
 import {
   abandoned,

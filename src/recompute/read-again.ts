@@ -1,4 +1,4 @@
-import { ownIdOf } from '../ingest/prepare.js'
+import { eventIdOf } from '../ingest/prepare.js'
 import type { NormalizedEvent, QuarantineReason } from '../provider/event.js'
 import { normalise } from '../provider/normalise.js'
 import { loadStoredIds } from '../store/events.js'
@@ -50,7 +50,7 @@ export async function readAgain(db: Db, seqs: readonly number[], endpoints: Endp
     else if (body === null || isAltered({ ...row, body })) found.set(row.seq, { kind: 'altered' })
     else {
       const normalized = normalise(body, { environment, receivedAt })
-      const eventId = ownIdOf(normalized) ?? `sha256:${row.body_sha256}`
+      const eventId = eventIdOf(normalized, row.body_sha256)
       const event = normalized.ok ? normalized.event : null
       const reason = normalized.ok ? null : normalized.reason
       const quarantined = reason && ({ disposition: 'quarantined', reason } as const)

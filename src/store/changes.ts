@@ -40,11 +40,56 @@ export function appendChanges(trx: Tx, changes: readonly NewChange[]): Promise<v
   return insert(trx, rows)
 }
 
-/** The changes of one environment, or of all (null), after a cursor, oldest first. */
-export async function loadChanges(db: Db, environment: Environment | null, after: number, limit: number) {
+/** Selects changes. Instants are epoch milliseconds. */
+export interface ChangeFilter {
+  readonly customerId?: string | undefined
+  /** Written at this instant or after it. */
+  readonly from?: number | undefined
+  /** Written before this instant. */
+  readonly to?: number | undefined
+}
+
+/**
+ * The changes of one environment, or of all (null), after a cursor, oldest first. Reads the log from there on, or all
+ * changes of the customer.
+ */
+export async function loadChanges(
+  db: Db,
+  environment: Environment | null,
+  after: number,
+  limit: number,
+  { customerId, from, to }: ChangeFilter = {},
+) {
   let changes = db.selectFrom('changes').selectAll().where('cursor', '>', after)
   if (environment !== null) changes = changes.where('environment', '=', environment)
+  if (customerId !== undefined) changes = changes.where('customer_id', '=', customerId)
+  if (from !== undefined) changes = changes.where('at', '>=', from)
+  if (to !== undefined) changes = changes.where('at', '<', to)
   return (await changes.orderBy('cursor').limit(limit).execute()).map(changeOf)
+}
+
+/**
+ * The changes of a stretch of time after a cursor, ordered by time: even if a clock was set back while they were
+ * written, the pages together have each once.
+ */
+export async function loadChangesOfTime(
+  db: Db,
+  environment: Environment,
+  after: number,
+  limit: number,
+  { from = 0, to }: Pick<ChangeFilter, 'from' | 'to'>,
+): Promise<readonly Change[]> {
+  const last = db.selectFrom('changes').select('at').where('cursor', '<=', after)
+  const reached = await last.orderBy('cursor', 'desc').limit(1).executeTakeFirst()
+  const ofEnvironment = db.selectFrom('changes').selectAll().where('environment', '=', environment)
+  const ofTime = to === undefined ? ofEnvironment : ofEnvironment.where('at', '<', to)
+  const page = (rows: typeof ofTime) => rows.orderBy('at').orderBy('cursor').limit(limit).execute()
+  if (reached === undefined || reached.at < from)
+    return (await page(ofTime.where('at', '>=', from))).map(changeOf)
+  // Two statements: for both conditions in one, SQLite would read every change of that instant again.
+  const ofSameInstant = await page(ofTime.where('at', '=', reached.at).where('cursor', '>', after))
+  const later = ofSameInstant.length < limit ? await page(ofTime.where('at', '>', reached.at)) : []
+  return [...ofSameInstant, ...later].slice(0, limit).map(changeOf)
 }
 
 /** The newest change of all environments; 0 before the first. */
@@ -102,7 +147,7 @@ export function numberIn(epoch: string, cursor: string): number | null {
   return given === epoch && digits !== undefined ? Number(digits) : null
 }
 
-export interface ChangePageQuery {
+export interface ChangePageQuery extends ChangeFilter {
   readonly environment: Environment
   /** A cursor of a change, or of an answer about access; null: from the first change. */
   readonly after: string | null
@@ -115,10 +160,12 @@ export interface ListedChange extends Omit<Change, 'cursor'> {
 }
 
 /** The changes after a cursor, oldest first, at most `limit`; null for a cursor that is not of this log. */
-export async function readChangePage(db: Db, { environment, after, limit }: ChangePageQuery) {
+export async function readChangePage(db: Db, { environment, after, limit, ...filter }: ChangePageQuery) {
   const epoch = await changeLogEpoch(db)
   const number = after === null ? 0 : numberIn(epoch, after)
   if (number === null || number > (await latestCursor(db))) return null
-  const changes = await loadChanges(db, environment, number, limit)
+  const isOfTime = filter.customerId === undefined && (filter.from !== undefined || filter.to !== undefined)
+  const load = isOfTime ? loadChangesOfTime : loadChanges
+  const changes = await load(db, environment, number, limit, filter)
   return changes.map((change) => ({ ...change, cursor: formatCursor(epoch, change.cursor) }))
 }

@@ -44,9 +44,18 @@ async function erasuresWhere(db: Db, which: RawBuilder<unknown>): Promise<readon
   return rows.map(({ was_known: known, ...row }) => ({ ...row, wasKnown: known === 1 }))
 }
 
+/**
+ * Whether the event of an erasure is that erasure. In stores of version 1.0.0 it may be another change by hand: then
+ * the person's access never ended, and a further erasure does it.
+ */
+const HAS_ITS_EVENT = sql`exists (
+  select 1 from events where events.environment = erasures.environment and events.event_id = erasures.event_id
+    and events.customer_id = erasures.customer_id and events.type = 'manual.erased')`
+
 /** Null if the customer is not erased. */
 export async function loadErasure(db: Db, environment: Environment, customerId: string) {
-  const [found] = await erasuresWhere(db, sql`environment = ${environment} and customer_id = ${customerId}`)
+  const isTheirs = sql`environment = ${environment} and customer_id = ${customerId}`
+  const [found] = await erasuresWhere(db, sql`${isTheirs} and ${HAS_ITS_EVENT}`)
   return found ?? null
 }
 
@@ -64,7 +73,11 @@ export async function saveErasures(trx: Tx, acts: readonly ErasureAct[]): Promis
   await insert(trx, rows)
 }
 
-const insert = bulkInsert('erasures', () => sql`on conflict do nothing`)
+const insert = bulkInsert(
+  'erasures',
+  () => sql`on conflict (environment, customer_id) do update
+    set event_id = excluded.event_id, erased_at = excluded.erased_at, finished_at = null where not ${HAS_ITS_EVENT}`,
+)
 
 /**
  * Removes everything about a customer except the id, and the provider's deletion if there was one. The data of their
@@ -115,7 +128,7 @@ export async function loadDeletedUnerased(db: Db, limit: number): Promise<readon
 export async function loadErasureActs(db: Db): Promise<readonly ErasureAct[]> {
   const { rows } = await sql<Pick<EventsTable, 'environment' | 'event_id' | 'normalized'>>`
     select environment, event_id, normalized from erasures join events using (environment, event_id)
-    order by erased_at`.execute(db)
+    where ${HAS_ITS_EVENT} order by erased_at`.execute(db)
   return rows.flatMap(({ environment, event_id, normalized }) => {
     const event = manualEventIn(String(normalized), event_id)
     return event === null ? [] : [{ ...event, environment }]

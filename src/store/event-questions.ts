@@ -1,15 +1,11 @@
 import { type RawBuilder, type Selectable, sql } from 'kysely'
-import type { HoldReason } from '../entitlements/model.js'
+import type { HoldReason, SourceKey } from '../entitlements/model.js'
 import { HOLD_REASON_TEXT } from '../entitlements/reasons.js'
-import {
-  type Environment,
-  type NormalizedEvent,
-  QUARANTINE_TEXT,
-  type QuarantineReason,
-} from '../provider/event.js'
-import { type EventFilter, matchesFilter, walkEvents } from './event-walk.js'
-import type { DeliveredEvent, RemovedBody, SignedHeaders } from './events.js'
+import { type Environment, QUARANTINE_TEXT, type QuarantineReason } from '../provider/event.js'
+import { type EventPageFilter, matchesFilter, walkEvents, walkNumbered } from './event-walk.js'
+import type { DeliveryInput, RemovedBody, SignedHeaders } from './events.js'
 import type { BodyColumns, Db, EventsTable } from './schema.js'
+import { loadLinks, loadSourceRows, readHistory } from './sources.js'
 import { eventInForm, isAltered, sha256Of } from './stored-form.js'
 
 /** A fraction of a second of work, which alternates with everything else in the process. */
@@ -19,7 +15,7 @@ const MAX_LOOKED_AT = 20_000
 const OTHER_BODIES_SHOWN = 100
 
 export interface EventPageQuery {
-  readonly filter: EventFilter
+  readonly filter: EventPageFilter
   /** The page starts before this `seq`; null: at the newest. */
   readonly before: number | null
   readonly limit: number
@@ -38,7 +34,10 @@ export async function readEventPage(
   const found: number[] = []
   let next: number | null = null
   let lookedAt = 0
-  for await (const step of walkEvents(db, filter, 'newest first', before)) {
+  const named = await seqsNamed(db, filter)
+  const steps =
+    named === null ? walkEvents(db, filter, 'newest first', before) : walkNumbered(db, filter, named, before)
+  for await (const step of steps) {
     found.push(...step.matching)
     lookedAt += step.lookedAt
     if (found.length > limit) next = found[limit - 1] ?? null
@@ -54,6 +53,50 @@ export async function readEventPage(
     if (matchesFilter(found, filter)) items.push(await toStoredEvent(db, row))
   }
   return { items, next }
+}
+
+/** The numbers of the events of its payment, its subscription and its conflicts; null: the filter names none of them. */
+async function seqsNamed(
+  db: Db,
+  { environment, paymentId, subscriptionId, conflicts }: EventPageFilter,
+): Promise<readonly number[] | null> {
+  const sets: (readonly number[])[] = []
+  if (paymentId !== null) sets.push(await seqsOfPayment(db, environment, paymentId))
+  if (subscriptionId !== null) {
+    const source = { kind: 'subscription', id: subscriptionId } as const
+    sets.push((await eventsOfSources(db, environment, [source])).map(({ seq }) => seq))
+  }
+  if (conflicts) sets.push(await seqsInConflict(db, environment))
+  const [first, ...rest] = sets
+  if (first === undefined) return null
+  const others = rest.map((seqs) => new Set(seqs))
+  return first.filter((seq) => others.every((set) => set.has(seq)))
+}
+
+/** The events that name the payment, in its source: that of its subscription, once an event has linked it to one. */
+async function seqsOfPayment(db: Db, environment: Environment, paymentId: string) {
+  const link = (await loadLinks(db, environment, [paymentId])).get(paymentId)
+  const source: SourceKey =
+    link === undefined
+      ? { kind: 'payment', id: paymentId }
+      : { kind: 'subscription', id: link.subscriptionId }
+  const events = await eventsOfSources(db, environment, [source])
+  return events.flatMap((event) =>
+    event.subject !== 'manual' && event.paymentId === paymentId ? event.seq : [],
+  )
+}
+
+async function eventsOfSources(db: Db, environment: Environment, keys: readonly SourceKey[]) {
+  const rows = await loadSourceRows(db, environment, keys)
+  return rows.flatMap(readHistory)
+}
+
+async function seqsInConflict(db: Db, environment: Environment): Promise<readonly number[]> {
+  const { rows } = await sql<{ seq: number }>`
+    select distinct events.seq from event_conflicts as other
+    join events on events.environment = other.environment and events.event_id = other.event_id
+    where other.environment = ${environment}`.execute(db)
+  return rows.map(({ seq }) => seq)
 }
 
 export interface EventQuery {
@@ -180,20 +223,6 @@ function removalIn({ body_removed: why, body_removed_at: at }: RemovalColumns): 
   return why === null || at === null ? null : { why, at }
 }
 
-/** One delivery or change by hand, with everything needed to store the same event elsewhere. */
-export interface DeliveryInput
-  extends Pick<DeliveredEvent, 'environment' | 'endpoint' | 'receivedAt' | 'headers'> {
-  /** The exact bytes; with a `reading`, the rest of them, or empty. */
-  readonly body: Buffer
-  /** The normalised event, if its bytes were removed or rewritten. */
-  readonly reading?: {
-    readonly event: NormalizedEvent
-    /** Of the original, in lower-case hex. */
-    readonly bodySha256: string
-    readonly removed: RemovedBody
-  }
-}
-
 /** Why a delivery can't be exported: its bytes were removed, or altered. */
 export type MissingDelivery = 'removed' | 'altered'
 
@@ -279,6 +308,14 @@ export async function countWaitingByReason(db: Db): Promise<readonly WaitingReas
 export async function countConflicts(db: Db): Promise<number> {
   const { rows } = await sql<{ count: number }>`select count(*) as count from event_conflicts`.execute(db)
   return rows[0]?.count ?? 0
+}
+
+/** The first events under whose ids other bodies came. */
+export async function firstConflicts(db: Db, limit: number) {
+  const { rows } = await sql<{ environment: Environment; eventId: string }>`
+    select distinct environment, event_id as "eventId" from event_conflicts
+    order by environment, event_id limit ${limit}`.execute(db)
+  return rows
 }
 
 /** A body has up to a mebibyte. */

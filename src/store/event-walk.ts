@@ -1,6 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { CompiledQuery, type Selectable, sql } from 'kysely'
 import type { Environment } from '../provider/event.js'
+import { bulkLookup } from './bulk.js'
 import type { Db, EventsTable, StoredDisposition } from './schema.js'
 
 /** Selects stored events of one environment; null: all. Instants are epoch milliseconds. */
@@ -16,6 +17,16 @@ export interface EventFilter {
   readonly from: number | null
   /** First received before this instant. */
   readonly to: number | null
+}
+
+/** A filter of a list, whose last parts lead to their events by index. */
+export interface EventPageFilter extends EventFilter {
+  /** A payment that the event names, or whose source it belongs to. */
+  readonly paymentId: string | null
+  /** The subscription that the event belongs to. */
+  readonly subscriptionId: string | null
+  /** True: another body came under its id. */
+  readonly conflicts: boolean | null
 }
 
 /** Rows per statement: some milliseconds, during which the thread does nothing else. */
@@ -68,6 +79,33 @@ export async function scanEventHeaders(
     select seq, environment, endpoint, received_at, disposition, type, customer_id from events
     where ${isAsked} ${isBeyond} order by seq ${direction} limit ${ROWS_PER_STEP}`.execute(db)
   return rows
+}
+
+const selectGlances = bulkLookup(
+  ['seq'],
+  sql<EventGlance>`
+    select seq, environment, endpoint, received_at, disposition, type, customer_id from events where`,
+)
+
+/** The same walk through events of known numbers, in any order, newest first. */
+export async function* walkNumbered(
+  db: Db,
+  filter: EventFilter,
+  seqs: readonly number[],
+  before: number | null,
+) {
+  const left = seqs.filter((seq) => before === null || seq < before).sort((a, b) => b - a)
+  for (let start = 0; start < left.length; start += ROWS_PER_STEP) {
+    const step = left.slice(start, start + ROWS_PER_STEP)
+    const rows = await selectGlances(
+      db,
+      step.map((seq) => [seq]),
+    )
+    const matching = rows.filter((row) => matchesFilter(row, filter)).map(({ seq }) => seq)
+    const isLast = start + ROWS_PER_STEP >= left.length
+    yield { matching: matching.sort((a, b) => b - a), lookedAt: rows.length, last: step.at(-1) ?? 0, isLast }
+    await turn()
+  }
 }
 
 /** Compiled once: every batch runs it. */

@@ -51,6 +51,20 @@ export interface RemovedBody {
   readonly bytes: number
 }
 
+/** One delivery or change by hand, with everything needed to store the same event elsewhere. */
+export interface DeliveryInput
+  extends Pick<DeliveredEvent, 'environment' | 'endpoint' | 'receivedAt' | 'headers'> {
+  /** The exact bytes; with a `reading`, the rest of them, or empty. */
+  readonly body: Buffer
+  /** The normalised event, if its bytes were removed or rewritten. */
+  readonly reading?: {
+    readonly event: NormalizedEvent
+    /** Of the original, in lower-case hex. */
+    readonly bodySha256: string
+    readonly removed: RemovedBody
+  }
+}
+
 /** The normalised form of a body, and its disposition. */
 export interface EventReading {
   /** The `evt_` id, or `sha256:<hex>` of the body if it has no usable id. */

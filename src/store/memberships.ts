@@ -1,23 +1,66 @@
 import { type Selectable, sql } from 'kysely'
 import type { Environment } from '../provider/event.js'
 import { bulkLookup, bulkStatement, bulkUpsert } from './bulk.js'
-import {
-  type Membership,
-  type MembershipEvent,
-  type MembershipKey,
-  type MembershipReason,
-  membershipKey,
-  type NewDesire,
-  neverDesired,
-  SHOWN_AS,
-  type ShownState,
-  type StoredState,
-  transition,
-} from './membership.js'
+import type { Change } from './changes.js'
 import type { Db, MembershipsTable, Tx } from './schema.js'
-import { saveSyncSettings, unmarkForSync } from './sync-state.js'
 
 type Row = Selectable<MembershipsTable>
+
+export interface MembershipKey {
+  readonly environment: Environment
+  /** `discord:<guild>:<role>` or `telegram:<group>`, the same in every environment. */
+  readonly target: string
+  readonly accountId: string
+}
+
+export function membershipKey({ environment, target, accountId }: MembershipKey): string {
+  return JSON.stringify([environment, target, accountId])
+}
+
+/** A stored failure: a code that scripts may rely on, and a message for people. */
+export interface Failure {
+  readonly code: string
+  readonly message: string
+}
+
+export type StoredState = MembershipsTable['state']
+
+/** Whether one platform account should be, and is, a member of one target. Instants are epoch milliseconds. */
+export interface Membership extends MembershipKey {
+  /** The customer with this account for whom it was last computed; there may be others. */
+  readonly customerId: string
+  readonly state: StoredState
+  readonly desired: boolean
+  readonly desiredSince: number
+  /** Why `desired` last changed; null: it never did. */
+  readonly reason: MembershipReason | null
+  /** The platform's last answer; `unknown` also during a call, and for an account that is gone. */
+  readonly applied: MembershipsTable['applied']
+  /** When it said so; null while unknown, unless the account was let in when it asked. */
+  readonly appliedAt: number | null
+  /** Latchkey made it a member, or was about to. Members added by others are never removed. */
+  readonly given: boolean
+  /** An operator confirmed this removal above the bound. */
+  readonly confirmed: boolean
+  readonly attempts: number
+  /** Null unless the state has a due time. */
+  readonly nextAttemptAt: number | null
+  /** The newest failure; null since the last success. */
+  readonly error: Failure | null
+}
+
+/**
+ * Why a membership is given or removed: access changed, as the change log says; an account was linked (`link`);
+ * products got other targets (`config`); or a restore marked everyone (`restore`).
+ */
+export interface MembershipReason {
+  readonly productIds: readonly string[]
+  /** `eventId`: null if no event caused it, or none is known. */
+  readonly cause: {
+    readonly kind: Change['cause']['kind'] | 'link' | 'config' | 'restore'
+    readonly eventId: string | null
+  }
+}
 
 /** A role or group as its memberships name it. */
 export interface TargetRef {
@@ -145,43 +188,27 @@ export async function findLongestLimit(db: Db, platform: string): Promise<Member
   return rows.map(fromRow)[0] ?? null
 }
 
-/** If more removals from a target than both of these are pending, they wait for an operator. */
-export interface RemovalBound {
-  readonly atMost: number
-  /** Percentage of the target's members. */
-  readonly percent: number
+/** Removals from a target that no operator has confirmed, and that are still to be made. */
+export function countUnconfirmed(db: Db, target: TargetRef): Promise<number> {
+  return count(db, sql`${isOf(target)} and ${isUnconfirmed}`)
 }
 
-/** Removals of the last hour count too, since a community may also be emptied slowly. */
-const BOUND_WINDOW_MS = 3_600_000
-
-/**
- * Whether the unconfirmed removals from a target have to wait. All pending ones count, so either all of them may be
- * made or none.
- */
-export async function isHeld(db: Db, target: TargetRef, { atMost, percent }: RemovalBound, now: number) {
-  const pending = await count(db, sql`${isOf(target)} and ${isUnconfirmed}`)
-  if (pending === 0) return false
-  const isRemoved = sql`${isOf(target)} and applied = 'absent' and applied_at > ${now - BOUND_WINDOW_MS}
-    and desired = 0 and given = 1`
-  const removals = pending + (await count(db, sql`${isRemoved} and confirmed = 0`))
-  const members = await count(db, sql`${isOf(target)} and applied = 'member'`)
-  return removals > atMost && removals > ((members + (await count(db, isRemoved))) * percent) / 100
+/** The members of a target, and those that were removed after an instant, in epoch milliseconds. */
+export async function countMembers(db: Db, target: TargetRef, after: number) {
+  const isRemoved = sql`${isOf(target)} and applied = 'absent' and applied_at > ${after} and desired = 0 and given = 1`
+  return {
+    members: await count(db, sql`${isOf(target)} and applied = 'member'`),
+    removed: await count(db, isRemoved),
+    removedUnconfirmed: await count(db, sql`${isRemoved} and confirmed = 0`),
+  }
 }
 
-/**
- * How many of a target's memberships are in each state.
- * @param held whether its removals wait for an operator
- */
-export async function countStates(db: Db, target: TargetRef, held: boolean) {
-  const counts = { settled: 0, due: 0, retrying: 0, waiting: 0, parked: 0, unconfirmed: 0 }
+/** How many of a target's memberships are in each state, and whether they are unconfirmed removals. */
+export async function countStates(db: Db, target: TargetRef) {
   const { rows } = await sql<{ state: StoredState; unconfirmed: number; count: number }>`
     select state, case when ${isUnconfirmed} then 1 else 0 end as unconfirmed, count(*) as count from memberships
     where ${isOf(target)} group by state, unconfirmed`.execute(db)
-  for (const { state, unconfirmed, count } of rows) {
-    counts[held && unconfirmed === 1 ? 'unconfirmed' : SHOWN_AS[state]] += count
-  }
-  return counts
+  return rows.map((row) => ({ ...row, unconfirmed: row.unconfirmed === 1 }))
 }
 
 async function count(db: Db, where: ReturnType<typeof isOf>): Promise<number> {
@@ -189,76 +216,12 @@ async function count(db: Db, where: ReturnType<typeof isOf>): Promise<number> {
   return rows[0]?.n ?? 0
 }
 
-export function statesShownAs(shown: ShownState): readonly StoredState[] {
-  if (shown === 'unconfirmed') return OPEN_STATES
-  return (Object.keys(SHOWN_AS) as StoredState[]).filter((state) => SHOWN_AS[state] === shown)
-}
-
 /** Bounds how long one transaction blocks deliveries. */
 const MAX_PER_TRANSACTION = 500
-
-export interface Desired {
-  /** Each membership at most once. */
-  readonly desires: readonly NewDesire[]
-  /** They include the change log up to here (`formatCursor`). */
-  readonly cursor: string
-  /** They include the marks up to here (`loadSyncMarks`). */
-  readonly marksUpTo: number
-}
-
-/** Saves the desired state, and marks the changes and marks that caused it as done. */
-export async function saveDesires(trx: Tx, { desires, cursor, marksUpTo }: Desired, now: number) {
-  const steps = desires.map((key) => ({ key, event: { kind: 'desired', ...key } as const }))
-  await stepMemberships(trx, steps, now)
-  await unmarkForSync(trx, marksUpTo)
-  await saveSyncSettings(trx, { cursor })
-}
-
-export interface MembershipStep {
-  readonly key: MembershipKey
-  readonly event: MembershipEvent
-}
-
-/**
- * Saves steps of memberships; each membership occurs at most once.
- * @returns for each step whether it changed anything; if not, its call must not begin
- */
-export async function stepMemberships(trx: Tx, steps: readonly MembershipStep[], now: number) {
-  const keys = steps.map(({ key }) => key)
-  const stored = await loadMemberships(trx, keys)
-  const after = steps.map(({ key, event }) => {
-    const first = event.kind === 'desired' ? neverDesired(key, event, now) : null
-    const membership = stored.get(membershipKey(key)) ?? first
-    return membership && transition(membership, event, now)
-  })
-  await save(trx, after)
-  return after.map((one) => one !== null)
-}
 
 /** Selects what to retry; an omitted field allows every value. */
 export interface RetryFilter extends Pick<MembershipFilter, 'environments' | 'target'> {
   readonly customerId?: string
-}
-
-/**
- * Makes failed memberships due now; `healing`: only those that sweeps retry.
- * @returns whether there may be more
- */
-export async function retryMemberships(
-  trx: Tx,
-  { customerId, healing, ...filter }: RetryFilter & { readonly healing?: true },
-  now: number,
-): Promise<boolean> {
-  const failed: MembershipFilter = {
-    ...filter,
-    hasFailed: true,
-    ...(customerId !== undefined && { customerIds: [customerId] }),
-    ...(healing && { states: ['waiting', 'stuck'] }),
-  }
-  const found = await findMemberships(trx, failed, MAX_PER_TRANSACTION)
-  const after = found.map((one) => transition(one, { kind: 'retry' }, now))
-  await save(trx, after)
-  return found.length === MAX_PER_TRANSACTION
 }
 
 /**
@@ -288,8 +251,7 @@ const deleteErased = bulkStatement(
 )
 
 /** Each membership at most once. */
-async function save(trx: Tx, changed: readonly (Membership | null)[]): Promise<void> {
-  const memberships = changed.filter((one) => one !== null)
+export async function saveMemberships(trx: Tx, memberships: readonly Membership[]): Promise<void> {
   await upsert(trx, memberships.map(toRow))
   const ended = memberships.filter(({ desired }) => !desired)
   await deleteErased(trx, ended.map(keyRow))

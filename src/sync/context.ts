@@ -1,11 +1,11 @@
 import type { Logger } from 'pino'
-import type { RemovalBound } from '../store/memberships.js'
 import type { Db } from '../store/schema.js'
-import type { WriteSync } from '../store/sync-writes.js'
+import type { RemovalBound } from './bound.js'
 import type { Gate } from './limits.js'
 import type { Outages } from './outages.js'
 import type { Platform } from './platform.js'
 import type { AdapterName, SyncedProduct, SyncTarget } from './target.js'
+import type { WriteSync } from './writes.js'
 
 /** The dependencies of sync. */
 export interface Tools {

@@ -13,8 +13,7 @@ import {
 } from '../store/changes.js'
 import { loadCustomer, loadCustomers } from '../store/customers.js'
 import { type EntitlementRecord, loadEntitlements } from '../store/entitlements.js'
-import type { Desire, MembershipKey, MembershipReason, NewDesire } from '../store/membership.js'
-import { findMemberships } from '../store/memberships.js'
+import { findMemberships, type MembershipKey, type MembershipReason } from '../store/memberships.js'
 import { type Db, ENVIRONMENTS } from '../store/schema.js'
 import {
   type AccountPlace,
@@ -24,6 +23,7 @@ import {
   loadSyncSettings,
 } from '../store/sync-state.js'
 import type { SyncContext } from './context.js'
+import type { Desire, NewDesire } from './membership.js'
 import { parseTargetKey, type SyncedProduct, type Target, targetKey } from './target.js'
 
 /** Bounds memory, and how long an update blocks requests, or its write blocks deliveries. */

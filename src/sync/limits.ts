@@ -1,4 +1,4 @@
-import type { Failure } from '../store/membership.js'
+import type { Failure } from '../store/memberships.js'
 import { type ActionRequiredError, RetryableError } from './platform.js'
 import type { AdapterName, SyncTarget } from './target.js'
 

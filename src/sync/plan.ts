@@ -4,28 +4,24 @@ import { accountsIn } from '../provider/facts.js'
 import { compareText } from '../provider/order.js'
 import { loadCustomers } from '../store/customers.js'
 import {
+  countStates,
   type Failure,
+  findMemberships,
   type Membership,
+  type MembershipFilter,
   type MembershipKey,
   membershipKey,
-  SHOWN_AS,
-  type ShownState,
-} from '../store/membership.js'
-import {
-  countStates,
-  findMemberships,
-  isHeld,
-  type MembershipFilter,
   membershipPages,
   OPEN_STATES,
-  type RemovalBound,
-  statesShownAs,
+  type StoredState,
   type TargetRef,
 } from '../store/memberships.js'
 import { type Db, ENVIRONMENTS } from '../store/schema.js'
 import { isSyncPaused, loadSyncSettings } from '../store/sync-state.js'
+import { isHeld, type RemovalBound } from './bound.js'
 import type { CheckReport } from './checks.js'
 import type { CallState } from './limits.js'
+import { SHOWN_AS, type ShownState } from './membership.js'
 import type { AdapterName } from './target.js'
 
 /** How many memberships are read at once. */
@@ -60,6 +56,8 @@ export interface PlannedCall extends MembershipKey {
   /** A removal above the bound: it waits for `confirm`. */
   readonly needsConfirmation: boolean
 }
+
+export type SyncPlan = Awaited<ReturnType<typeof readPlan>>
 
 /**
  * Every call to make, now or after a failure; without parked ones. `hash` is the argument of `confirm`; null: nothing
@@ -102,7 +100,7 @@ export async function readStatus(
   const statuses = []
   for (const { environment, target } of targets) {
     const ref = { environment, target }
-    const memberships = await countStates(db, ref, await isHeld(db, ref, bound, now))
+    const memberships = await countShown(db, ref, await isHeld(db, ref, bound, now))
     statuses.push({ ...ref, ...stateOf(target), memberships })
   }
   return {
@@ -116,6 +114,20 @@ export async function readStatus(
     /** From the newest check; null: none since the start. */
     checked,
   }
+}
+
+/** @param held whether removals from the target wait for an operator */
+async function countShown(db: Db, target: TargetRef, held: boolean) {
+  const counts = { settled: 0, due: 0, retrying: 0, waiting: 0, parked: 0, unconfirmed: 0 }
+  for (const { state, unconfirmed, count } of await countStates(db, target)) {
+    counts[held && unconfirmed ? 'unconfirmed' : SHOWN_AS[state]] += count
+  }
+  return counts
+}
+
+function statesShownAs(shown: ShownState): readonly StoredState[] {
+  if (shown === 'unconfirmed') return OPEN_STATES
+  return (Object.keys(SHOWN_AS) as StoredState[]).filter((state) => SHOWN_AS[state] === shown)
 }
 
 export interface MembershipQuery extends Pick<MembershipFilter, 'environments' | 'target' | 'after'> {

@@ -1,9 +1,9 @@
 import type { Environment } from '../provider/event.js'
 import type { ProjectedCustomer } from '../recompute/run.js'
-import { type Desire, membershipKey, neverDesired, transition } from '../store/membership.js'
-import { loadMemberships } from '../store/memberships.js'
+import { loadMemberships, membershipKey } from '../store/memberships.js'
 import { type Db, ENVIRONMENTS } from '../store/schema.js'
 import { linkedAccounts, loadDesireInputs, planDesires, productsOfTargets } from './desired.js'
+import { type Desire, neverDesired, transition } from './membership.js'
 import type { PlannedCall } from './plan.js'
 import type { SyncedProduct } from './target.js'
 

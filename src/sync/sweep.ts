@@ -1,9 +1,9 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { membershipPages } from '../store/memberships.js'
-import type { SyncChange, WriteSync } from '../store/sync-writes.js'
 import type { SyncContext } from './context.js'
 import { ActionRequiredError, isOutage, type Platform, RetryableError } from './platform.js'
 import type { SyncTarget } from './target.js'
+import type { SyncChange, WriteSync } from './writes.js'
 
 /** How many memberships are compared at once. */
 const CHUNK = 250

@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { undatedAct } from '../../src/people/acts.js'
 import { deliveryOf } from '../ingest/wire.js'
 import { sentEvent, storiesOf } from '../stories.js'
 import {
@@ -61,7 +62,10 @@ const HISTORY = [
   told('payment.refunded', 'pay_7', 'cus_5', 'pro_2', DAY, 'sandbox'),
 ]
 
-async function folderWith(incoming = HISTORY, config: unknown = BOTH): Promise<string> {
+async function folderWith(
+  incoming: Parameters<typeof takeIn>[1] = HISTORY,
+  config: unknown = BOTH,
+): Promise<string> {
   const folder = configuredFolder(config)
   await takeIn(folder, incoming, () => NOW)
   return folder
@@ -206,7 +210,7 @@ describe('latchkey explain', () => {
     const folder = await folderWith([...story.slice(0, 2), ...more.map(({ body }) => deliveryOf(body))])
     const { stdout } = await at(folder, 'explain cus_1 pro_1')
     expect(stdout).toContain(
-      '\nWaiting\n  evt_4  payment.authorized  Authorization of pay_9: waits until an event names its customer.\n',
+      '\nWaiting\n  1 held event of pro_1 names no customer: latchkey events list --disposition held --environment live\n',
     )
     expect(stdout).toContain(`\nComing ends\n  Access by subscription sub_1 ends at ${expires_at}`)
   })
@@ -233,6 +237,41 @@ it('check says that a product is blocked which the customer was never granted', 
   expect(await at(folder, 'check cus_9 pro_1')).toMatchObject({ code: 0, stdout: 'pro_1  blocked\n' })
 })
 
+it.each(['\u202e', '\u2066', '\u200f', '\u061c'])(
+  'no text of others turns the reading direction of a terminal: %j',
+  async (mark) => {
+    const [customerId, productId] = [`cus_${mark}9`, `pro_${mark}1`]
+    const acts = (['manual.granted', 'manual.blocked'] as const).map((type) => ({
+      environment: 'live' as const,
+      undated: undatedAct({
+        id: `man_${type}`,
+        type,
+        customerId,
+        productId,
+        actor: 'ops',
+        reason: `why${mark}`,
+      }),
+    }))
+    const folder = await folderWith(acts)
+    const shown = `\\u${mark.charCodeAt(0).toString(16).padStart(4, '0')}`
+    const asked = [
+      ['explain', customerId, productId],
+      ['check', customerId],
+      ['events', 'list'],
+      ['check', `${mark}x`],
+    ]
+    for (const words of asked) {
+      const { stdout, stderr } = await run(folder, words, { now: () => NOW })
+      expect(stdout + stderr, words.join(' ')).toContain(shown)
+      expect(stdout + stderr).not.toContain(mark)
+    }
+    const told = await run(folder, ['explain', customerId, productId, '--json'], { now: () => NOW })
+    expect(told.stdout).toContain(`why${mark}`)
+    expect((await run(folder, ['events', 'show', `evt_${mark}`])).stderr).toContain(shown)
+    expect((await run(folder, ['events', 'body', 'man_manual.granted'])).stdout).toContain(`why${mark}`)
+  },
+)
+
 it('explain says who acted by hand, and why', async () => {
   const folder = await folderWith([])
   await serveHere(folder, { now: () => NOW })
@@ -245,3 +284,47 @@ it('explain says who acted by hand, and why', async () => {
   expect(stdout).toContain(`Access to pro_1 ends. By ${actor}.\n`)
   expect(stdout).toContain(`until it is unblocked. By ${actor}: fraud.\n`)
 })
+
+it('a grant to a customer and of a product that nobody knows is made, with a warning', async () => {
+  const folder = await folderWith([told('payment.authorized', 'pay_1', 'cus_1', 'pro_1', 0)])
+  await serveHere(folder, { now: () => NOW })
+  const product =
+    'warning: the config does not name the product pro_tpyo, and no customer ever had access to it: check the id\n'
+  const customer = (id: string) => `warning: nothing was known of ${id} in live: check the id\n`
+  for (const [words, stderr] of [
+    ['grant cus_1 pro_1 --reason x', ''],
+    ['grant cus_1 pro_tpyo --reason x', product],
+    // Granted once, it is known.
+    ['grant cus_1 pro_tpyo --reason x', ''],
+    ['grant cus_typo pro_1 --reason x', customer('cus_typo')],
+    ['block cus_other pro_1 --reason x', customer('cus_other')],
+  ] as const) {
+    const done = await at(folder, words)
+    expect([words, done]).toMatchObject([words, { code: 0, stderr }])
+    expect(done.stdout).toMatch(/^done in live: man_/)
+  }
+})
+
+it('check names the first few of many sources, and counts the rest', async () => {
+  const payments = Array.from({ length: 108 }, (_, n) => `pay_${String(n).padStart(3, '0')}`)
+  const folder = await folderWith(payments.map((id) => told('payment.authorized', id, 'cus_1', 'pro_1', 0)))
+  const { stdout } = await at(folder, 'check cus_1')
+  expect(stdout).toMatch(/ {2}\(payment pay_000, payment pay_001, payment pay_002 and 105 more\)\n$/)
+  const { entitlements } = JSON.parse((await at(folder, 'check cus_1 --json')).stdout)
+  expect(entitlements[0].sources).toHaveLength(108)
+})
+
+it.each(['grant cus_9 pro_1 --reason x', 'block cus_9 --reason x', 'erase cus_9 --yes'])(
+  '%s says where else the customer is known, if they are not known where it acts',
+  async (words) => {
+    const folder = await folderWith(
+      [told('payment.authorized', 'pay_9', 'cus_9', 'pro_1', 0, 'sandbox')],
+      BOTH,
+    )
+    await serveHere(folder, { now: () => NOW })
+    const note = 'note: cus_9 was known in sandbox only: add --environment sandbox to act there\n'
+    expect(await at(folder, words)).toMatchObject({ code: 0, stderr: note })
+    // From now on they are known here too.
+    expect(await at(folder, words)).toMatchObject({ code: 0, stderr: '' })
+  },
+)

@@ -1,10 +1,19 @@
-import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
+import {
+  chmodSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { MIGRATIONS } from '../../migrations/index.js'
 import { migrate, pendingMigrations } from '../../src/store/migrate.js'
 import { openDatabase } from '../../src/store/sqlite/dialect.js'
 import { expectNothingLost, storedIds } from '../faults/aftermath.js'
+import { alterBody } from '../setup/alter-body.js'
 import { deliver, eventsOf, idsOf, storiesOf } from '../stories.js'
 import {
   answerOf,
@@ -13,6 +22,7 @@ import {
   databaseIn,
   entitlementsOf,
   failureOf,
+  onStore,
   rewriteConfig,
   run,
   serveHere,
@@ -56,6 +66,35 @@ describe('latchkey restore', () => {
     await next.stop()
     await answerOf(folder, `restore ${keptAs}`)
     await expectNothingLost(folder, idsOf(eventsOf(storiesOf(0, 4))))
+  })
+
+  it('says which lines of the list of erasures it could not read, since those people may be back', async () => {
+    const folder = configuredFolder()
+    const daemon = await serveHere(folder)
+    await deliver(daemon.url, eventsOf(storiesOf(0, 2)))
+    await daemon.stop()
+    await answerOf(folder, 'backup backup.db')
+    writeFileSync(`${databaseIn(folder)}.erasures`, '{"environment":"live","custom')
+    expect((await run(folder, 'restore backup.db')).stdout).toMatch(
+      /^lines of \S+\.erasures that can't be read: 1\. The customers that they name may be back: /m,
+    )
+    expect(await answerOf(folder, 'restore backup.db')).toMatchObject({ unreadableErasures: 1 })
+  })
+
+  it('refuses a backup with an altered body, and takes it with --force', async () => {
+    const folder = configuredFolder()
+    const daemon = await serveHere(folder)
+    await deliver(daemon.url, eventsOf(storiesOf(0, 2)))
+    await daemon.stop()
+    await onStore(folder, (db) => alterBody(db, 'evt_0_paid', '{}'))
+    await answerOf(folder, 'backup backup.db')
+    expect(await failureOf(folder, 'restore backup.db')).toMatchObject({
+      code: 1,
+      error: { code: 'backup_damaged', message: expect.stringContaining('--force') },
+    })
+    expect((await run(folder, 'restore backup.db --force')).stdout).toContain(
+      'bodies that are not what was received, as in the backup: 1; see `latchkey doctor --thorough`\n',
+    )
   })
 })
 

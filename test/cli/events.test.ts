@@ -163,7 +163,7 @@ describe('latchkey events show', () => {
   it('lets no text of the sender steer the terminal', async () => {
     const headers = { event: 'payment\u009b2J', timestamp: '1', signature: 'v1=aa' }
     const { stdout } = await events(await stored([received(PAID, 0, { headers })]), 'show evt_1')
-    expect(stdout).toMatch(/^headers\.event +payment\ufffd2J$/m)
+    expect(stdout).toMatch(/^headers\.event +payment\\u009b2J$/m)
   })
 })
 

@@ -105,6 +105,21 @@ describe('latchkey import', () => {
     expect(await exported(folder)).toBe(linesOf(PAID, NEXT))
   })
 
+  it('says in words what a line lacks', async () => {
+    const bare = JSON.stringify({ bodyBase64: '', receivedAt: 'yesterday' })
+    const odd = JSON.stringify({ ...JSON.parse(PAID), headers: [], receivedAt: 7 })
+    const reading = JSON.stringify({ kind: 'manual', environment: 'test', bodyBase64: '' })
+    const { stderr } = await take(await folderWith(bare, odd, reading, '[]', '{"id":"evt_1"}'))
+    expect(stderr.split('\n').slice(1)).toEqual([
+      '  line 1: line_invalid: endpoint is missing; headers is missing; receivedAt is not a time such as 2026-01-31T12:00:00.000Z',
+      '  line 2: line_invalid: headers is not an object; receivedAt is not a text',
+      '  line 3: line_invalid: environment is not one of live, sandbox; receivedAt is missing',
+      '  line 4: line_invalid: is not a JSON object',
+      '  line 5: line_invalid: is not a line of "latchkey events export"; "latchkey send" signs and sends bodies of your own',
+      '',
+    ])
+  })
+
   it('tells in JSON which lines were refused, the first of many', async () => {
     const { code, stdout, stderr } = await take(await folderWith(...Array(500).fill('{}')), 'e.jsonl --json')
     const { refused, refusals } = JSON.parse(stdout)

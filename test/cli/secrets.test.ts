@@ -57,13 +57,11 @@ const NEED_NONE = [
   ...['link cus_7 --community 1100000000001000001', 'erase cus_8 --yes'],
   ...['replay --dry-run', 'replay', 'rebuild', 'rebuild --verify'],
 ]
-const WITH_A_DAEMON = [
-  ...['sync check', 'sync run', 'backup backup.db'],
-  'keys create --name ops --scope read --environment live',
-]
+const WITH_A_DAEMON = ['sync check', 'sync run', 'backup backup.db']
 const WITHOUT_A_DAEMON = [
   ...['check cus_0', 'events export', 'doctor --thorough', 'sync plan', 'keys list', 'policy diff'],
   ...['rebuild --verify', 'replay --dry-run', 'migrate', 'compact', 'restore backup.db'],
+  'keys create --name ops --scope read --environment live',
 ]
 
 describe('in a shell without the secrets of the config', () => {

@@ -241,6 +241,37 @@ describe('latchkey sync, of outbound webhooks,', () => {
   })
 })
 
+describe('a retry of messages', () => {
+  it('says how many are sent again, and does not fail because of a role that nobody may give', async () => {
+    const discord = await startDiscord()
+    const receiver = await startAnswering(410)
+    const folder = configuredFolder({
+      ...MAY_ALL,
+      products: { pro_1: { targets: [{ adapter: 'discord', guildId: GUILD_ID, roleId: GOLD_ROLE_ID }] } },
+      sync: {
+        discord: { botToken: BOT_TOKEN, apiUrl: discord.url },
+        webhooks: { crm: { url: receiver.url, secret: SECRET } },
+      },
+    })
+    discord.guild.setRole({ id: GOLD_ROLE_ID, position: 99 })
+    const daemon = await serveHere(folder)
+    await grantTo(daemon, discord, 1)
+    await becomes(daemon, { targets: [{ state: 'stopped' }], webhooks: [{ failed: 1 }] })
+    const retry = 'sync run --retry --target webhook:crm'
+    expect(await run(folder, retry)).toMatchObject({ code: 0, stdout: '1 message to send again\n' })
+    await becomes(daemon, { webhooks: [{ failed: 1 }] })
+    receiver.answerWith(204)
+    expect(await run(folder, 'sync run --retry')).toMatchObject({
+      code: 1,
+      stdout: expect.stringMatching(
+        /^0 given, 0 taken, 0 already correct\n1 stopped: .*\n1 message to send again\n$/,
+      ),
+    })
+    await becomes(daemon, { webhooks: [{ failed: 0, waiting: 0 }] })
+    expect(await run(folder, retry)).toMatchObject({ code: 0, stdout: '0 messages to send again\n' })
+  })
+})
+
 describe('the text of sync status', () => {
   const NOW = Date.parse('2026-03-02T12:00:00Z')
   const AN_HOUR_AGO = '2026-03-02T11:00:00.000Z'

@@ -114,6 +114,18 @@ describe('latchkey trigger', () => {
       undefined,
     ],
     [
+      `subscription.canceled ${PERSON} --cancel-at-period-end`,
+      { email: 'ada@example.com' },
+      { cancelAtPeriodEnd: true, expiresAt: now() + 30 * 86_400_000 },
+      undefined,
+    ],
+    [
+      `subscription.canceled ${PERSON}`,
+      { email: 'ada@example.com' },
+      { cancelAtPeriodEnd: false, expiresAt: now() },
+      undefined,
+    ],
+    [
       `SUBSCRIPTION_RENEWED ${PERSON} --period-end 2026-06-01 --community 11 --messenger 12`,
       { communityId: '11', messengerId: '12' },
       { expiresAt: END },

@@ -74,7 +74,16 @@ it.each([
   ['serve --port 80', "unknown option '--port'\n"],
   ['config check --loud', "unknown option '--loud'\n"],
   ['doctor --deep', "unknown option '--deep'\n"],
-  ['check', "missing required argument 'customer'\n"],
+  [
+    'check',
+    "missing required argument 'customer': name one by id, or by one of --email, --ref, --payment, --subscription\n",
+  ],
+  ['check cus_1 pro_1 --ref a', 'the customer is named by an id and by an option: leave one out'],
+  ['link cus_1 --ref a --community 1', 'the customer is named by an id and by an option: leave one out'],
+  ['check --ref a --email b', '--email and --ref both name the customer: leave one out'],
+  ['events list --customer a --ref b', '--customer and --ref both name the customer: leave one out'],
+  ['explain --payment pay_1', "missing required argument 'product'\n"],
+  ['erase --payment pay_1', 'it ends the access of the customer and removes'],
   ['explain cus_1', "missing required argument 'product'\n"],
   ['events show', "missing required argument 'event'"],
   ["check ''", NO_ID],
@@ -177,6 +186,10 @@ describe('a config', () => {
 
 it('wrong use is told in JSON if asked to', async () => {
   const { code, stderr } = await run('/nowhere', 'check --json')
-  const error = { code: 'usage', message: "missing required argument 'customer'", issues: [] }
+  const error = {
+    code: 'usage',
+    message: expect.stringContaining("missing required argument 'customer'"),
+    issues: [],
+  }
   expect({ code, said: JSON.parse(stderr) }).toEqual({ code: 2, said: { error } })
 })

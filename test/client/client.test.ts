@@ -22,6 +22,8 @@ const EXPORT = { feature: 'export' }
 const YES = { active: true, until: null, stale: false, reason: null, unknown: false }
 const NO = { ...YES, active: false }
 const UNAVAILABLE = { ...NO, reason: 'unavailable' }
+/** What the client asks while the daemon does not answer. */
+const PROBE = '/entitlements/probe'
 
 function clientOf(options: Partial<ClientOptions>) {
   const client = createClient({ url: undefined, apiKey: API_KEY, random: () => 0, ...options })
@@ -40,7 +42,7 @@ async function openAll(options: Partial<ClientOptions> = {}, config: object = CO
     timeout: 2_000,
     fetch: (input, init) => {
       const { pathname } = new URL(String(input))
-      if (pathname !== '/changes/stream') asked.push(pathname)
+      if (pathname !== '/changes/stream' && pathname !== PROBE) asked.push(pathname)
       return fetch(input, init)
     },
     ...options,
@@ -52,16 +54,17 @@ async function openAll(options: Partial<ClientOptions> = {}, config: object = CO
   const warm = (customerId: string) =>
     eventually(async () => {
       const before = asked.length
-      await client.check(customerId, EXPORT)
+      expect(await client.check(customerId, EXPORT)).toMatchObject({ stale: false, reason: null })
       expect(asked).toHaveLength(before)
     })
   return { folder, daemon, line, client, asked, grant, revoke, warm }
 }
 
-/** What stands for a daemon: answers each request as told, and counts them. */
+/** What stands for a daemon: answers each request as told, and counts them, but for those that ask if it is back. */
 async function openStandIn(answer: (res: ServerResponse, count: number, req: IncomingMessage) => void) {
   let count = 0
   const server = createServer((req, res) => {
+    if (req.url?.startsWith(PROBE)) return give(res, 200, ANSWER)
     count += 1
     answer(res, count, req)
   }).listen(0, '127.0.0.1')

@@ -75,9 +75,29 @@ it('the quick start runs, and ends', async () => {
   const { daemon, env } = await openDaemon()
   const file = exampleFile('latchkey/client')
   const run = () => runProgram([process.execPath, file], { folder: join(file, '..'), env })
-  expect(await run()).toEqual({ code: 0, stdout: 'cus_1 may export until null\n', stderr: '' })
+  expect(await run()).toEqual({ code: 0, stdout: 'cus_1 may export, with no known end\n', stderr: '' })
   await act(daemon, 'DELETE', '/customers/cus_1/grants/pro_1', {})
   expect(await run()).toEqual({ code: 0, stdout: 'cus_1 may not export\n', stderr: '' })
+})
+
+it('the example of a test answers what the test says', async () => {
+  const file = exampleFile('latchkey/testing')
+  const { code, stdout } = await runProgram([process.execPath, file], { folder: join(file, '..') })
+  expect([code, stdout.split('\n')]).toEqual([
+    0,
+    [
+      '{',
+      '  active: true,',
+      "  until: '2099-12-31T00:00:00.000Z',",
+      '  stale: false,',
+      '  reason: null,',
+      '  unknown: false',
+      '}',
+      'false',
+      'unavailable',
+      '',
+    ],
+  ])
 })
 
 it.each(['express', 'hono'] as const)(

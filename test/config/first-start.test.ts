@@ -1,18 +1,18 @@
 import { createHash } from 'node:crypto'
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { createFirstConfig } from '../../src/config/first-start.js'
 import { loadConfig } from '../../src/config/load.js'
 import { UNLIMITED } from '../../src/handlers/api-key.js'
-import { ROOT, temporaryFolder } from '../world.js'
-import { refusal } from './config-file.js'
+import { ROOT, run, temporaryFolder } from '../world.js'
+import { fromEnv, refusal } from './config-file.js'
 
 const schema = join(ROOT, 'config.schema.json')
 
 function firstStart(isTerminal = true, address: { readonly host?: string; readonly port?: string } = {}) {
   const path = join(temporaryFolder(), 'config.json')
-  return { path, ...createFirstConfig({ path, isTerminal, schema, ...address }) }
+  return { path, ...createFirstConfig({ path, isTerminal, schema, program: 'npx latchkey', ...address }) }
 }
 
 const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8)
@@ -50,10 +50,48 @@ describe('the config of a first start', () => {
     }
   })
 
+  it.each([
+    ['0.0.0.0', 'http://127.0.0.1:4680'],
+    ['::', 'http://[::1]:4680'],
+    ['fd00::1', 'http://[fd00::1]:4680'],
+    ['box.example', 'http://box.example:4680'],
+  ])('names an address that can be called where it listens on %s', (host, url) => {
+    expect(firstStart(true, { host }).next).toContain(` ${url}/entitlements/cus_1\n`)
+  })
+
+  it.each([{ port: '70000' }, { port: '-1' }, { port: '80.5' }, { host: ' ' }, { host: fromEnv('HOST') }])(
+    'is not written with an address that no daemon would load: %j',
+    (address) => {
+      const path = join(temporaryFolder(), 'config.json')
+      const options = { path, isTerminal: false, schema, program: 'latchkey', ...address }
+      expect(refusal(() => createFirstConfig(options))).toMatchObject({
+        code: 'config_invalid',
+        issues: [expect.anything()],
+      })
+      expect(readdirSync(dirname(path))).toEqual([])
+    },
+  )
+
+  it('shows commands as a shell finds them', async () => {
+    const bin = temporaryFolder()
+    const shown = async (path: string) =>
+      (await run(temporaryFolder(), 'init', { env: { PATH: path }, isTerminal: true })).stdout
+    expect(await shown(bin)).toContain('\n  npx latchkey serve\n')
+    writeFileSync(join(bin, 'latchkey'), '')
+    expect(await shown(`/nowhere:${bin}`)).toContain('\n  latchkey serve\n  latchkey trigger ')
+    // A path as npm makes it for what it runs.
+    const ofNpm = join(temporaryFolder(), 'node_modules', '.bin')
+    mkdirSync(ofNpm, { recursive: true })
+    writeFileSync(join(ofNpm, 'latchkey'), '')
+    expect(await shown(ofNpm)).toContain('\n  npx latchkey serve\n')
+  })
+
   it('never takes the place of a file that is there', () => {
     const path = join(temporaryFolder(), 'config.json')
     writeFileSync(path, 'mine')
-    expect(refusal(() => createFirstConfig({ path, isTerminal: false, schema })).code).toBe('config_invalid')
+    expect(
+      refusal(() => createFirstConfig({ path, isTerminal: false, schema, program: 'latchkey' })).code,
+    ).toBe('config_invalid')
     expect(readFileSync(path, 'utf8')).toBe('mine')
     expect(readdirSync(dirname(path))).toEqual(['config.json'])
   })

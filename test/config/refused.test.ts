@@ -76,9 +76,19 @@ const REFUSED: Readonly<Record<string, readonly unknown[]>> = {
   'api.keys[0].environments[0]: must be one of live, sandbox': [keyWith({ environments: ['test'] })],
   'api.keys[0].key: is not a known key': [keyWith({ key: 'lk_1' })],
 
-  'policy.lapseAfter: must be …': ['', '0d', '45', '45 d', '-1d', '1.5h', '45D', '1w', '9999999d', 45].map(
-    (lapseAfter) => ({ policy: { lapseAfter } }),
-  ),
+  'policy.lapseAfter: must be …': [
+    '',
+    '0d',
+    '45',
+    '45 d',
+    '-1d',
+    '1.5h',
+    '45D',
+    '1y',
+    '3W',
+    '9999999d',
+    45,
+  ].map((lapseAfter) => ({ policy: { lapseAfter } })),
   'policy.grantOn.card[1]: …': [grantOnCard('payment.authorized', 'payment.paid')],
   'policy.grantOn.card[0]: must be a payment or checkout event type: payment.authorized, …': [
     grantOnCard('payment.paid'),

@@ -139,7 +139,7 @@ describe('the policy', () => {
   })
 
   it('reads durations, takes back on subscription events and terminal ones, and tells rails apart', () => {
-    const durations = { '90s': 90_000, '15m': 900_000, '72h': 3 * DAY, '45d': 45 * DAY }
+    const durations = { '90s': 90_000, '15m': 900_000, '72h': 3 * DAY, '45d': 45 * DAY, '3w': 21 * DAY }
     for (const [lapseAfter, ms] of Object.entries(durations)) {
       expect(policyOf({ lapseAfter }).lapseAfter).toBe(ms)
     }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { ask, type RunningDaemon, runDaemon, send } from './running-daemon.js'
+import { ask, NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
 import { timeOf, wireEvent } from './wire-events.js'
 
 interface ToldChange {
@@ -98,4 +98,79 @@ describe('GET /changes', () => {
       ])
     }
   })
+
+  it('tells of one customer, page by page', async () => {
+    const daemon = await runDaemon()
+    await pay(daemon, 'cus_1', 'cus_2')
+    await send(daemon, wireEvent('payment.refunded', { customer: 'cus_1', payment: 'pay_cus_1', minutes: 1 }))
+    const first = await pageOf(daemon, '?customerId=cus_1&limit=1')
+    expect(first.items.map(({ after }) => after.status)).toEqual(['active'])
+    const rest = await pageOf(daemon, `?customerId=cus_1&limit=1&cursor=${first.pagination.nextCursor}`)
+    expect(rest).toMatchObject({ items: [{ customerId: 'cus_1', after: { status: 'refunded' } }] })
+    expect(rest.pagination.hasMore).toBe(false)
+    expect(customersOf(await pageOf(daemon, '?customerId=nobody'))).toEqual([])
+  })
+
+  it('tells of a stretch of time, from its first instant to before its last, page by page', async () => {
+    const daemon = await runDaemon()
+    for (const [minutes, customers] of [
+      [0, ['cus_1']],
+      [1, ['cus_2', 'cus_3', 'cus_4']],
+      [2, ['cus_5']],
+      [3, ['cus_6']],
+    ] as const) {
+      daemon.setNow(NOW + minutes * MINUTE_MS)
+      await pay(daemon, ...customers)
+    }
+    const [from, to] = [isoAt(1), isoAt(3)]
+    expect(customersOf(await pageOf(daemon, `?to=${from}`))).toEqual(['cus_1'])
+    expect(customersOf(await pageOf(daemon, `?from=${to}`))).toEqual(['cus_6'])
+    expect(customersOf(await pageOf(daemon, `?from=${from}&to=${to}&customerId=cus_5`))).toEqual(['cus_5'])
+    expect(customersOf(await pageOf(daemon, `?from=${from}&to=${to}&customerId=cus_6`))).toEqual([])
+    expect(await everyCustomer(daemon, `?from=${from}&to=${to}&limit=1`)).toEqual([
+      ['cus_2'],
+      ['cus_3'],
+      ['cus_4'],
+      ['cus_5'],
+    ])
+  })
+
+  it('orders a stretch of time by time, and tells each change once, where the clock was set back', async () => {
+    const daemon = await runDaemon()
+    for (const [minutes, customer] of [
+      [2, 'cus_1'],
+      [1, 'cus_2'],
+      [3, 'cus_3'],
+    ] as const) {
+      daemon.setNow(NOW + minutes * MINUTE_MS)
+      await pay(daemon, customer)
+    }
+    const stretch = `?from=${isoAt(1)}&to=${isoAt(4)}&limit=1`
+    expect(await everyCustomer(daemon, stretch)).toEqual([['cus_2'], ['cus_1'], ['cus_3']])
+    expect(await everyCustomer(daemon, '?limit=1')).toEqual([['cus_1'], ['cus_2'], ['cus_3']])
+  })
+
+  it('refuses a stretch of time that ends before it begins', async () => {
+    const answer = await ask(await runDaemon(), `/changes?from=${isoAt(1)}&to=${isoAt(0)}`)
+    expect([answer.status, await answer.json()]).toMatchObject([
+      400,
+      { errors: [{ path: 'from', message: 'is later than "to"' }] },
+    ])
+  })
 })
+
+const MINUTE_MS = 60_000
+
+const isoAt = (minutes: number): string => new Date(NOW + minutes * MINUTE_MS).toISOString()
+
+/** The customers of every page. */
+async function everyCustomer(daemon: RunningDaemon, query: string): Promise<readonly (readonly string[])[]> {
+  const pages: (readonly string[])[] = []
+  let cursor = ''
+  do {
+    const page = await pageOf(daemon, `${query}${cursor}`)
+    pages.push(customersOf(page))
+    cursor = page.pagination.nextCursor === null ? '' : `&cursor=${page.pagination.nextCursor}`
+  } while (cursor !== '')
+  return pages
+}

@@ -63,6 +63,43 @@ describe('GET /events', () => {
     })
   })
 
+  it('finds the events of a payment, of a subscription, and those with another body under their id', async () => {
+    const daemon = await runDaemon()
+    const about = (id: string, type: string, payment: string | null, subscription: string | null) =>
+      wireEvent(type, { id, payment, subscription })
+    for (const body of [
+      about('evt_once', 'payment.authorized', 'pay_once', null),
+      about('evt_first', 'payment.authorized', 'pay_first', null),
+      about('evt_created', 'subscription.created', 'pay_first', 'sub_1'),
+      about('evt_renewed', 'subscription.renewed', 'pay_second', 'sub_1'),
+      about('evt_second', 'payment.authorized', 'pay_second', null),
+      about('evt_held', 'checkout.succeeded', 'pay_once', null),
+      wireEvent('payment.authorized', { id: 'evt_nobody', customer: null, payment: 'pay_nobody' }),
+      about('evt_once', 'payment.refunded', 'pay_once', null),
+      about('evt_second', 'payment.refunded', 'pay_second', null),
+    ])
+      expect((await send(daemon, body)).status).toBe(200)
+    for (const [query, ids] of [
+      ['?paymentId=pay_once', ['evt_held', 'evt_once']],
+      ['?paymentId=pay_once&type=payment.authorized', ['evt_once']],
+      ['?paymentId=pay_first', ['evt_created', 'evt_first']],
+      ['?paymentId=pay_nobody', ['evt_nobody']],
+      ['?paymentId=pay_none', []],
+      ['?paymentId=pay_once&environment=sandbox', []],
+      ['?subscriptionId=sub_1', ['evt_second', 'evt_renewed', 'evt_created', 'evt_first']],
+      ['?subscriptionId=sub_1&paymentId=pay_second', ['evt_second', 'evt_renewed']],
+      ['?subscriptionId=sub_1&paymentId=pay_once', []],
+      ['?conflicts=true', ['evt_second', 'evt_once']],
+      ['?conflicts=true&paymentId=pay_once', ['evt_once']],
+      ['?conflicts=true&environment=sandbox', []],
+    ] as const) {
+      expect([query, await idsOf(daemon, query)]).toEqual([query, ids])
+    }
+    const first = await list(daemon, '?subscriptionId=sub_1&limit=3')
+    const rest = `?subscriptionId=sub_1&limit=3&cursor=${first.pagination.nextCursor}`
+    expect([first.items.length, await idsOf(daemon, rest)]).toEqual([3, ['evt_first']])
+  })
+
   it('shows what its filter means', async () => {
     const daemon = await runDaemon()
     for (const body of [GRANT, HELD, BROKEN]) await send(daemon, body)

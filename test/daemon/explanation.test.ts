@@ -78,11 +78,11 @@ describe('GET /entitlements/:customerId/:productId/explanation', () => {
     await send(daemon, wireEvent('payment.authorized', { id: 'evt_3', customer: 'cus_2', payment: null }))
     const { held, sources, summary } = await explained(daemon)
     expect(held).toMatchObject([
-      { id: 'evt_1', source: { kind: 'payment', id: 'pay_1' }, reason: 'customer_unknown' },
-      { id: 'evt_2', source: null, reason: 'source_unknown' },
+      { id: 'evt_1', customerId: null, source: { kind: 'payment', id: 'pay_1' }, reason: 'customer_unknown' },
+      { id: 'evt_2', customerId: 'cus_1', source: null, reason: 'source_unknown' },
     ])
     expect(sources).toEqual([])
-    expect(summary).toBe('cus_1 has never had access to pro_gold. 2 events wait.')
+    expect(summary).toBe('cus_1 has never had access to pro_gold. One event waits.')
   })
 
   it('shows what waits, every block and every coming end with the same fields', async () => {
@@ -106,6 +106,7 @@ describe('GET /entitlements/:customerId/:productId/explanation', () => {
         type: 'payment.authorized',
         createdAt: new Date(timeOf(2)).toISOString(),
         receivedAt: at,
+        customerId: null,
         source: { kind: 'payment', id: 'pay_9' },
         reason: 'customer_unknown',
         sentence: 'Authorization of pay_9: waits until an event names its customer.',

@@ -4,7 +4,7 @@ import { storedSync } from '../../src/daemon/questions.js'
 import { checkSync } from '../../src/doctor/sync.js'
 import { CHANGE_TYPES } from '../../src/entitlements/entitlement.js'
 import { syncStateJson } from '../../src/handlers/sync.js'
-import { queueMessages, recordOutcomes } from '../../src/store/messages.js'
+import { queueMessages, recordOutcomes } from '../../src/store/message-queue.js'
 import type { Database, MembershipsTable } from '../../src/store/schema.js'
 import { setSyncPaused } from '../../src/store/sync-state.js'
 import { load } from '../config/config-file.js'
@@ -70,7 +70,7 @@ async function queue(db: Kysely<Database>, age: number, error?: string, failed =
       : ({ kind: 'retry', error, firstAttemptAt: at, nextAttemptAt: NOW + HOUR } as const)
     const log = [{ at, status: 500, error: null, ms: 1 }] as const
     const key = { cursor, webhook: 'default', environment: 'live' } as const
-    await recordOutcomes(trx, [{ ...key, customerId: `cus_${age}`, log, result }])
+    await recordOutcomes(trx, [{ ...key, queuedAt: at, customerId: `cus_${age}`, log, result }])
   })
 }
 

@@ -142,6 +142,16 @@ const CASES = [
     ],
   ],
   [
+    'Renewal of sub_1: pay_2 should have paid this cycle, but failed at evt_8: the cycle waits until it is paid.',
+    { code: 'cycle_failed', paymentId: 'pay_2', by: 'evt_8' },
+    [
+      ...BEGUN,
+      pay('evt_7', 'payment.authorized', 'pay_2', 43200),
+      pay('evt_8', 'payment.failed', 'pay_2', 43201),
+      sub('it', 'subscription.renewed', 43202),
+    ],
+  ],
+  [
     'Renewal of sub_1: pay_2 should have paid this cycle, and was taken back by evt_8.',
     { code: 'cycle_taken_back', paymentId: 'pay_2', by: 'evt_8' },
     [

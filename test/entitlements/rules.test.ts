@@ -172,6 +172,31 @@ describe.each(READINGS)('the worked examples, by $name', ({ read, holds }) => {
       { status: 'expired', until: minute(46000) },
     ])
   })
+
+  it("15: a cycle's payment that failed and is paid again is what access depends on", () => {
+    const paidAgain = [
+      ...BEGUN,
+      pay('payment.authorized', 'pay_2', MONTH),
+      pay('payment.failed', 'pay_2', MONTH + 1),
+      sub('subscription.renewed', MONTH + 2),
+      pay('payment.authorized', 'pay_2', MONTH + 3),
+    ]
+    const refunding = (refunded: string) =>
+      outcome([...paidAgain, pay('payment.refunded', refunded, MONTH + 100)])
+    expect(refunding('pay_2')).toMatchObject([{ status: 'refunded', until: minute(MONTH + 100) }])
+    expect(refunding('pay_1')).toMatchObject([{ status: 'active', since: START }])
+  })
+
+  it('16: an update that repeats the plan does not keep it from a refund of its charge', () => {
+    const repeated = [
+      ...UPGRADED,
+      sub('subscription.updated', 4500, { productId: 'pro_b', cancelAtPeriodEnd: true }),
+    ]
+    expect(outcome([...repeated, pay('payment.refunded', 'pay_3', 5000)])).toMatchObject([
+      { productId: 'pro_a', active: true, since: minute(5000) },
+      { productId: 'pro_b', active: false, until: minute(5000) },
+    ])
+  })
 })
 
 describe.each(READINGS)('what the worked examples leave open, by $name', ({ read }) => {

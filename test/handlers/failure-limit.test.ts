@@ -1,6 +1,7 @@
 import { createServer } from 'node:http'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { createClientAddress, createFailureLimit } from '../../src/handlers/authenticate.js'
+import { createFailureLimit } from '../../src/failure-limit.js'
+import { createClientAddress } from '../../src/handlers/authenticate.js'
 import { portOf } from '../setup/port-of.js'
 import { FREE_PORT, openFront, signed } from './daemon-front.js'
 

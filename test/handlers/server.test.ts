@@ -153,6 +153,16 @@ describe('what is not HTTP', () => {
     expect(answer).toContain('"code":"headers_too_large"')
   })
 
+  it.each(['/healthz', '/webhooks/v3', '/entitlements/cus_gold', '/nowhere'])(
+    'includes a request with two Host headers: %s',
+    async (path) => {
+      const { url } = await openFront()
+      const answer = await exchange(url, head(`GET ${path}`, { Host: 'other', connection: 'close' }))
+      expect(answer).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/)
+      expect(answer).toContain('several Host headers')
+    },
+  )
+
   it('is answered after the requests before it on its connection', async () => {
     const { url, ingesting, release } = await openHeldFront()
     const connection = await openConnection(url)

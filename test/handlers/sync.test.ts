@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from 'vitest'
 import { LatchkeyError } from '../../src/errors.js'
 import type { SyncControl } from '../../src/handlers/sync.js'
 import type { MembershipQuery, MembershipView } from '../../src/sync/plan.js'
-import type { RunOptions } from '../../src/sync/sync.js'
+import type { RunOptions } from '../../src/sync/run.js'
 import { eventually } from '../setup/eventually.js'
 import { apiKey, bearer, NOW, openFront, SYNC_OFF } from './daemon-front.js'
 

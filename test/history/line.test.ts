@@ -145,7 +145,7 @@ describe('a line of an export', () => {
       `no ${name}`,
       deliveryLine(BODY, { [name]: undefined }),
       'line_invalid',
-      `${name}:`,
+      `${name} is missing`,
     ]),
     [
       'a day that never was',

@@ -4,7 +4,7 @@ import { LatchkeyError } from '../../src/errors.js'
 import type { Incoming, ManualAct, Receipt } from '../../src/ingest/delivery.js'
 import { createIngestQueue } from '../../src/ingest/queue.js'
 import { undatedAct } from '../../src/people/acts.js'
-import type { DeliveryInput } from '../../src/store/event-questions.js'
+import type { DeliveryInput } from '../../src/store/events.js'
 
 const MIB = 1024 * 1024
 

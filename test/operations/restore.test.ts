@@ -1,4 +1,5 @@
 import {
+  appendFileSync,
   copyFileSync,
   existsSync,
   linkSync,
@@ -7,6 +8,7 @@ import {
   readFileSync,
   renameSync,
   statSync,
+  truncateSync,
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -19,8 +21,13 @@ import { migrate, pendingMigrations } from '../../src/store/migrate.js'
 import { backUp } from '../../src/store/sqlite/copy.js'
 import { lockStore } from '../../src/store/sqlite/file.js'
 import { loadSyncSettings } from '../../src/store/sync-state.js'
+import { overwritePages, PAGE_BYTES } from '../faults/pages.js'
+import { deliveryOf } from '../ingest/wire.js'
+import { alterBody } from '../setup/alter-body.js'
 import { cutInHalf, damage, filledStore, rowsIn } from '../store/filled-store.js'
 import { open, temporaryFile } from '../store/temporary-store.js'
+import { eventsOf, storiesOf } from '../stories.js'
+import { configuredFolder, databaseIn, onStore, takeIn } from '../world.js'
 
 const AT = { now: Date.UTC(2026, 2, 1, 12), eraseAgain: async () => 0 }
 const LATER = { ...AT, now: AT.now + 1 }
@@ -46,6 +53,24 @@ async function killedStore(rows: number): Promise<string> {
   return killed
 }
 
+/** A backup with these events. */
+async function backupWith(
+  bodies: readonly string[],
+  change = async (_folder: string) => {},
+): Promise<string> {
+  const folder = configuredFolder()
+  await takeIn(
+    folder,
+    bodies.map((body) => deliveryOf(body)),
+  )
+  await change(folder)
+  const backup = join(folder, 'backup.db')
+  await backUp(databaseIn(folder), backup, { overwrite: false })
+  return backup
+}
+
+const BODIES = eventsOf(storiesOf(0, 12)).map(({ body }) => body)
+
 /** Everything in a folder, byte by byte. */
 function contentsOf(folder: string): ReadonlyMap<string, string> {
   return new Map(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'base64')]))
@@ -62,6 +87,7 @@ describe('restoring', () => {
       file,
       keptAs,
       migrated: [],
+      altered: 0,
       membershipsKept: 0,
       eventsLeft: {},
       erasedAgain: 0,
@@ -79,7 +105,15 @@ describe('restoring', () => {
   it('makes the database where there was none, in another epoch of the change log each time, with sync paused', async () => {
     const backup = await backupOf(3)
     const file = temporaryFile()
-    const made = { file, keptAs: null, migrated: [], membershipsKept: null, eventsLeft: null, erasedAgain: 0 }
+    const made = {
+      file,
+      keptAs: null,
+      migrated: [],
+      altered: 0,
+      membershipsKept: null,
+      eventsLeft: null,
+      erasedAgain: 0,
+    }
     const epochs = [await changeLogEpoch(open(backup, true))]
     for (const at of [AT, LATER]) {
       expect(await restore(file, backup, at)).toMatchObject(at === AT ? made : { membershipsKept: 0 })
@@ -207,6 +241,54 @@ describe('a file that cannot be restored', () => {
     await expect(restore(file, backup, AT)).rejects.toMatchObject({ code, message })
     expect(contentsOf(dirname(file))).toEqual(before)
     expect(rowsIn(file)).toBe(7)
+  })
+
+  it.each([
+    ...[1, 2, 100, 255, 256, 499, 500, 2_048, 4_095, 4_096, 5_000].map(
+      (bytes) => [`cut off by ${bytes}`, -bytes] as const,
+    ),
+    ...[1, 500, 4_096, 10_000].map((bytes) => [`longer by ${bytes}`, bytes] as const),
+  ])('since it is %s bytes is refused before it is read', async (_, bytes) => {
+    const backup = await backupOf(50)
+    const { size } = statSync(backup)
+    if (bytes < 0) truncateSync(backup, size + bytes)
+    else appendFileSync(backup, Buffer.alloc(bytes, 0xa5))
+    const file = await killedStore(7)
+    const message = expect.stringMatching(
+      new RegExp(`it has ${size + bytes} bytes, and ${size} by its header\\. Name another`),
+    )
+    await expect(restore(file, backup, AT)).rejects.toMatchObject({ code: 'backup_damaged', message })
+    expect(rowsIn(file)).toBe(7)
+  })
+
+  it('since a body in it is not what was received is refused, unless that is accepted', async () => {
+    const altered = BODIES[3]?.replace('cus_1', 'cus_2') ?? ''
+    const alter = (folder: string) => onStore(folder, (db) => alterBody(db, JSON.parse(altered).id, altered))
+    const backup = await backupWith(BODIES, alter)
+    const file = await killedStore(7)
+    const before = contentsOf(dirname(file))
+    const message = expect.stringMatching(/ 1 of its \d+ bodies .* evt_1_created in live\. .*--force/)
+    await expect(restore(file, backup, AT)).rejects.toMatchObject({ code: 'backup_damaged', message })
+    expect(contentsOf(dirname(file))).toEqual(before)
+    expect(await restore(file, backup, { ...AT, acceptAltered: true })).toMatchObject({ altered: 1 })
+  })
+
+  it('since a page of it was zeroed is refused, whichever page', async () => {
+    const padding = 'x'.repeat(9_000)
+    const backup = await backupWith(BODIES.map((body) => `${body.slice(0, -1)},"padding":"${padding}"}`))
+    const whole = readFileSync(backup)
+    const file = temporaryFile()
+    const taken: number[] = []
+    for (let page = 1; page <= whole.length / PAGE_BYTES; page += 1) {
+      writeFileSync(backup, whole)
+      overwritePages(backup, page)
+      if (!readFileSync(backup).equals(whole))
+        await restore(file, backup, AT).then(
+          () => taken.push(page),
+          () => {},
+        )
+    }
+    expect(taken).toEqual([])
   })
 
   it('since it is not there leaves no trace, and since the store is in use leaves that alone', async () => {

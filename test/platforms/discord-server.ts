@@ -21,7 +21,8 @@ export interface DiscordOptions {
 /**
  * How it stands with the platform. `refuse`: nobody listens. `hang`: takes calls and never answers. `hang-in-body`:
  * begins an answer. `lose-answers`: does what is asked and hangs up. `status`: fails without doing anything.
- * `answer`: something else stands in its place. `slowMs`: does and answers so much later.
+ * `answer`: something else stands in its place. `slowMs`: does and answers so much later. `once`: does and answers
+ * the calls of a route once that is resolved, and others at once.
  */
 export type DiscordState =
   | 'up'
@@ -32,6 +33,7 @@ export type DiscordState =
   | { readonly status: number }
   | { readonly answer: ForeignAnswer }
   | { readonly slowMs: number }
+  | { readonly once: Promise<void>; readonly route: DiscordRouteName }
 
 export interface ForeignAnswer {
   readonly status: number
@@ -114,7 +116,8 @@ export async function startDiscord({
       call.status = status
       res.writeHead(status, headers).end(body)
     } else {
-      if (typeof state === 'object') await wait(state.slowMs, undefined, { ref: false })
+      if (typeof state === 'object' && 'slowMs' in state) await wait(state.slowMs, undefined, { ref: false })
+      else if (typeof state === 'object' && state.route === call.route) await state.once
       answerAsDiscord(req, res, call)
     }
   }

@@ -6,7 +6,6 @@ import { createBatchWriter } from '../../src/ingest/commit.js'
 import { undatedAct } from '../../src/people/acts.js'
 import { NORMALIZER_VERSION } from '../../src/provider/event.js'
 import { executedMigrations, migrate } from '../../src/store/migrate.js'
-import { openPostgresStore } from '../../src/store/postgres/store.js'
 import { loadJobRecord, NOTHING_READ, saveJob, saveJobRecord } from '../../src/store/recompute.js'
 import { ENVIRONMENTS } from '../../src/store/schema.js'
 import { savePolicy } from '../../src/store/settings.js'
@@ -18,6 +17,7 @@ import { accountId, BOT_TOKEN, GOLD_ROLE_ID, GUILD_ID } from '../platforms/disco
 import { startDiscord } from '../platforms/discord-server.js'
 import { eventually } from '../setup/eventually.js'
 import { keyEntry, openStoreAt, postgresAt } from '../world.js'
+import { storeAt } from './lease-store.js'
 
 /** Two daemons on one database. */
 async function two(config: Record<string, unknown> = {}): Promise<readonly [RunningDaemon, RunningDaemon]> {
@@ -237,6 +237,40 @@ describe('two instances on one database', () => {
     await eventually(() => expect([given(one), given(other), led(other)]).toEqual([1, 1, 1]))
   })
 
+  it('make no call that waits behind another as the lease goes to the other instance', async () => {
+    const discord = await startDiscord()
+    const config = {
+      products: { [PRODUCT]: { targets: [{ adapter: 'discord', guildId: GUILD_ID, roleId: GOLD_ROLE_ID }] } },
+      sync: { discord: { botToken: BOT_TOKEN, apiUrl: discord.url } },
+    }
+    const daemon = await runDaemon({ config })
+    const customers = [1, 2, 3]
+    discord.guild.join(...customers.map(accountId))
+    const changes = () => discord.calls.filter(({ method }) => method === 'PUT')
+    await eventually(async () =>
+      expect((await call(daemon, 'GET', '/sync')).json).toMatchObject({ leads: true }),
+    )
+    const { promise: answered, resolve: answer } = Promise.withResolvers<void>()
+    const store = await openStoreAt(daemon.databaseFile, { readOnly: false })
+    const begun = async () =>
+      (await store.selectFrom('memberships').where('given', '=', 1).selectAll().execute()).length
+
+    // The library sends the calls to one guild one after another.
+    await discord.setState({ once: answered, route: 'role' })
+    for (const n of customers) await send(daemon, paid(n))
+    await eventually(async () => expect([await begun(), changes().length]).toEqual([3, 1]))
+    await sql`update settings set value = 'another 9999999999999' where key = 'lease.following'`.execute(
+      store,
+    )
+    await eventually(async () =>
+      expect((await call(daemon, 'GET', '/sync')).json).toMatchObject({ leads: false }),
+    )
+    answer()
+    await daemon.stop()
+    expect(changes()).toHaveLength(1)
+    await store.destroy()
+  })
+
   it('go on after every connection was lost', async () => {
     const [one, other] = await two()
     await send(one, paid(1))
@@ -263,38 +297,4 @@ it('of the daemons that start at once on an empty database, one makes the tables
   await db.destroy()
   await expect(start()).rejects.toMatchObject({ code: 'schema_too_new' })
   expect(await dispositionsOf([await send(daemons[0] as RunningDaemon, paid(4))])).toEqual(['applied'])
-})
-
-/** What an instance has, without a daemon. */
-async function storeAt(file: string, lease = 'recompute') {
-  const store = await openPostgresStore(await postgresAt(file), DOCUMENTED_POLICY, (db) => ({
-    close: () => db.destroy(),
-  }))
-  return { ...store, lease: store.lease(lease) }
-}
-
-describe('a lease', () => {
-  it('is held by one, and keeps a holder who was stopped for a while from writing', async () => {
-    const file = 'a lease'
-    const [one, other] = [await storeAt(file, 'test'), await storeAt(file, 'test')]
-    const outcome = await one.lease.during(one.own, async (fenced) => {
-      expect(await other.lease.during(other.own, async () => 'both')).toBeNull()
-      const write = () =>
-        fenced.transaction().execute((trx) => sql`insert into settings values ('written', 'x')`.execute(trx))
-      // What others find once this one has stood still for too long.
-      await sql`update settings set value = split_part(value, ' ', 1) || ' 1' where key = 'lease.test'`.execute(
-        fenced,
-      )
-      expect(await other.lease.during(other.own, () => write().catch(({ message }: Error) => message))).toBe(
-        'Another instance has taken this over.',
-      )
-      return 'ended'
-    })
-    expect(outcome).toBe('ended')
-    const { rows } = await sql`select key from settings where key in ('lease.test', 'written')`.execute(
-      one.reader,
-    )
-    expect(rows).toEqual([])
-    await Promise.all([one.close(), other.close()])
-  })
 })

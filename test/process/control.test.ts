@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -91,11 +91,68 @@ describe('beside a daemon', () => {
     )
     await said('revoke app2')
     expect([await status(first), await status(second)]).toEqual([401, 401])
+  })
 
-    rewriteConfig(folder, { ...CONFIG, odd: 1 })
-    expect((await said('create --name app3 --scope read --environment live')).stdout).toMatch(
-      /^Added to .* Not in use yet: .* Run `latchkey reload` once that is right\.$/m,
+  it.each([
+    ['create --name app2 --scope read --environment live', /^API key "app2" \(shown only now\): lk_/],
+    ['rotate app --grace none', /^New API key "app" \(shown only now\): lk_/],
+    ['revoke app', /^Removed "app" from /],
+  ])(
+    'latchkey keys %s fails where the daemon refuses the file, and says what to do',
+    async (words, shown) => {
+      const folder = configuredFolder()
+      const daemon = await serve(folder)
+      rewriteConfig(folder, { ...CONFIG, odd: 1 })
+      const { code, stdout, stderr } = await run(folder, `keys ${words}`)
+      expect(code).toBe(1)
+      expect(stdout).toMatch(shown)
+      expect(stdout).toContain('The running daemon does not use this yet.')
+      expect(stderr).toMatch(
+        /^error: \S+config\.json is changed, but the running daemon may still use the keys from before: .* Correct that and run `latchkey reload`, or restart the daemon\.\n {2}odd: is not a known key\n$/,
+      )
+      // The key still works, which is why it is a failure.
+      expect((await ask(daemon, '/entitlements/cus_1')).status).toBe(200)
+      rewriteConfig(folder, {
+        ...JSON.parse(readFileSync(join(folder, 'config.json'), 'utf8')),
+        odd: undefined,
+      })
+      expect((await run(folder, 'reload')).code).toBe(0)
+      if (words.startsWith('re')) expect((await ask(daemon, '/entitlements/cus_1')).status).toBe(401)
+    },
+  )
+
+  it('latchkey keys revoke fails where the daemon reads another file, or does not answer', async () => {
+    const folder = configuredFolder()
+    const daemon = await serve(folder)
+    const other = join(folder, 'other.json')
+    writeFileSync(other, JSON.stringify(CONFIG))
+    expect(await run(folder, `keys revoke app --config ${other}`)).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(`its keys come from another file, ${folder}/config.json`),
+    })
+    daemon.signal('SIGSTOP')
+    const hanging = await run(folder, 'keys revoke app')
+    daemon.signal('SIGCONT')
+    expect(hanging).toMatchObject({ code: 1, stderr: expect.stringContaining('`latchkey reload`') })
+    expect((await run(folder, 'reload')).code).toBe(0)
+    expect((await ask(daemon, '/entitlements/cus_1')).status).toBe(401)
+  })
+
+  it('latchkey keys commands at the same time all take effect', async () => {
+    const folder = configuredFolder()
+    const daemon = await serve(folder)
+    const names = Array.from({ length: 8 }, (_, index) => `one${index}`)
+    const created = names.map((name) =>
+      built(folder, `keys create --name ${name} --scope read --environment live`),
     )
+    const done = await Promise.all([built(folder, 'keys revoke app'), ...created])
+    expect(done.map(({ code, stderr }) => [code, stderr])).toEqual(done.map(() => [0, '']))
+    const { api } = JSON.parse(readFileSync(join(folder, 'config.json'), 'utf8'))
+    expect(api.keys.map((key: { readonly name: string }) => key.name).sort()).toEqual(names)
+    const keys = done.slice(1).map(({ stdout }) => /lk_[\w-]{43}/.exec(stdout)?.[0] ?? '')
+    const statuses = keys.map(async (key) => (await ask(daemon, '/entitlements/cus_1', key)).status)
+    expect(await Promise.all(statuses)).toEqual(names.map(() => 200))
+    expect((await ask(daemon, '/entitlements/cus_1')).status).toBe(401)
   })
 
   it('latchkey reload names every problem of a file, and what runs is kept', async () => {

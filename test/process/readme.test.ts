@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { API_SCOPES } from '../../src/handlers/api-key.js'
@@ -152,7 +152,8 @@ function addKeys(folder: string, added: readonly object[]): void {
 async function startShownReceiver(folder: string, secret: string): Promise<RunningProgram & { url: string }> {
   const [receiver] = blocks('js', [OUTBOUND])
   const port = await freePort()
-  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
+  mkdirSync(join(folder, 'node_modules'))
+  symlinkSync(ROOT, join(folder, 'node_modules', 'latchkey'))
   const listening = `listen(${port}, () => console.log('listens'))`
   writeFileSync(join(folder, 'receiver.mjs'), receiver?.text.replace(/listen\(\d+\)/, () => listening) ?? '')
   const env = { LATCHKEY_WEBHOOK_SECRET: secret }
@@ -233,7 +234,7 @@ describe('the examples of the README and of docs/', { timeout: TIMEOUT_MS }, () 
   it.skipIf(!HAS_CURL || !HAS_SCRIPT)(
     'ask with the key that a first start printed on a terminal',
     async () => {
-      const [, , first, , query] = blocks('sh', ['README.md'])
+      const [, , , first, , query] = blocks('sh', ['README.md'])
       const folder = installedCheckout()
       const { env, known } = await readerIn(folder)
       const shell = openShell(folder, env, true)

@@ -11,6 +11,7 @@ export const PAGES = [
   'docs/api.md',
   'docs/client.md',
   'docs/policy.md',
+  'docs/tunnels.md',
   'docs/deploy.md',
   'docs/embedding.md',
   'docs/upgrading.md',
@@ -65,8 +66,13 @@ export const NOT_RUN: Readonly<Record<string, string>> = {
   'curl -fsSN -H "$AUTH" "$URL/changes/stream?cursor=8d1f0c2a97b3.1"':
     'it never ends, and knows no such cursor; test/daemon/change-stream.test.ts reads streams',
   'npm ci --omit=dev': 'test/process/install.test.ts runs it',
-  'npm install latchkey': 'test/package.test.ts runs the same commands with the package as it is packed',
-  'npm install latchkey@1': 'it asks a registry for a release that is still to come',
+  'npm pack --pack-destination /tmp': 'test/package.test.ts packs the package, and runs what comes next',
+  'npm install /tmp/latchkey-1.1.0.tgz':
+    'test/package.test.ts runs the same commands with the package as it is packed',
+  'cloudflared tunnel --url http://127.0.0.1:4681': 'it opens this machine to the internet',
+  'ngrok http 4681': 'it opens this machine to the internet',
+  'tailscale funnel 4681': 'it opens this machine to the internet',
+  'ssh -R 80:127.0.0.1:4681 you@a.server.of.yours': 'it opens this machine to the internet',
   'npm explore better-sqlite3 -- npx node-gyp rebuild --release --force_build=1':
     'it compiles SQLite for a minute, with a compiler that a machine need not have',
   "latchkey migrate --to '${env:DATABASE_URL}'":

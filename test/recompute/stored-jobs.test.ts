@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
 import { NORMALIZER_VERSION } from '../../src/provider/event.js'
 import { createRecomputeJobs } from '../../src/recompute/jobs.js'
-import { performSyncWrite } from '../../src/store/sync-writes.js'
+import { performSyncWrite } from '../../src/sync/writes.js'
 import { grantOf } from '../ingest/wire.js'
 import { interruptedAt, NOW, REBUILD, type RecomputeStore, storeUnder, VERIFY } from './recompute-store.js'
 

@@ -2,7 +2,7 @@ import type { Kysely } from 'kysely'
 import { describe, expect, it } from 'vitest'
 import { QUARANTINE_REASONS } from '../../src/provider/event.js'
 import { readEvent, readEventPage } from '../../src/store/event-questions.js'
-import type { EventFilter } from '../../src/store/event-walk.js'
+import type { EventPageFilter } from '../../src/store/event-walk.js'
 import { insertEvents } from '../../src/store/events.js'
 import type { Database } from '../../src/store/schema.js'
 import { paymentEvent } from '../entitlements/events.js'
@@ -17,7 +17,7 @@ const HELD = newEvent(paymentEvent({ id: 'evt_held', customerId: null }), {
 /** The ids of all pages; `between`: what happens after each. */
 async function pagesOf(
   db: Kysely<Database>,
-  filter: EventFilter,
+  filter: EventPageFilter,
   { limit = 2, glance = 1_000, between = async () => {} } = {},
 ) {
   const pages: (readonly string[])[] = []

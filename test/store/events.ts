@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Kysely } from 'kysely'
 import type { Environment, PaymentEvent, SubscriptionEvent } from '../../src/provider/event.js'
-import type { EventFilter } from '../../src/store/event-walk.js'
+import type { EventPageFilter } from '../../src/store/event-walk.js'
 import { insertEvents, type NewEvent, recordDuplicates } from '../../src/store/events.js'
 import type { Database } from '../../src/store/schema.js'
 import { paymentEvent } from '../entitlements/events.js'
@@ -50,7 +50,8 @@ export function deliverAgain(db: Kysely<Database>, ...deliveries: readonly NewEv
   return db.transaction().execute((trx) => recordDuplicates(trx, deliveries))
 }
 
-export function everyEvent(told: Partial<EventFilter> = {}): EventFilter {
+export function everyEvent(told: Partial<EventPageFilter> = {}): EventPageFilter {
   const every = { disposition: null, type: null, customerId: null, endpoint: null, from: null, to: null }
-  return { environment: 'live', ...every, ...told }
+  const listed = { paymentId: null, subscriptionId: null, conflicts: null }
+  return { environment: 'live', ...every, ...listed, ...told }
 }

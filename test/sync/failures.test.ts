@@ -11,11 +11,13 @@ const slower = (notBefore: number, scope: 'platform' | 'target' = 'platform', is
 
 async function withCustomers(count: number): Promise<Syncing> {
   const world = await syncing()
+  // In the background it would call for the first ones before the last ones are there.
+  await world.sync.stop()
   for (let i = 10; i < 10 + count; i += 1) {
     await world.link(`cus_${i}`, String(i))
     await world.access({ customerId: `cus_${i}`, active: true })
   }
-  return world
+  return { ...world, sync: await world.start() }
 }
 
 describe('a limit', () => {

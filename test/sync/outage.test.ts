@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import type { WriteSync } from '../../src/store/sync-writes.js'
 import { RetryableError } from '../../src/sync/platform.js'
+import type { WriteSync } from '../../src/sync/writes.js'
 import { createCommunity } from './community.js'
 import { type Access, GOLD, HOUR, NOON, syncing } from './syncing.js'
 

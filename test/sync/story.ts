@@ -1,5 +1,5 @@
-import type { WriteSync } from '../../src/store/sync-writes.js'
 import { ActionRequiredError, RetryableError } from '../../src/sync/platform.js'
+import type { WriteSync } from '../../src/sync/writes.js'
 import { type CallName, createCommunity, type Fate } from './community.js'
 import { type Access, GOLD, HOUR, SILVER, syncing } from './syncing.js'
 

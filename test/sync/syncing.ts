@@ -2,17 +2,17 @@ import { type Kysely, sql } from 'kysely'
 import { pino } from 'pino'
 import { onTestFinished } from 'vitest'
 import { createWriter } from '../../src/daemon/writer.js'
-import { erasureListOf } from '../../src/people/erasure-list.js'
 import type { Environment } from '../../src/provider/event.js'
 import { appendChanges, ensureChangeLogEpoch } from '../../src/store/changes.js'
 import { loadCustomers, saveCustomers } from '../../src/store/customers.js'
 import { saveEntitlements } from '../../src/store/entitlements.js'
 import type { Database } from '../../src/store/schema.js'
-import type { WriteSync } from '../../src/store/sync-writes.js'
 import { createOutages } from '../../src/sync/outages.js'
 import { createSync, type Sync, type SyncDeps } from '../../src/sync/sync.js'
 import type { DiscordTarget, SyncedProduct, TelegramTarget } from '../../src/sync/target.js'
-import { open, temporaryFile, temporaryStore } from '../store/temporary-store.js'
+import type { WriteSync } from '../../src/sync/writes.js'
+import { emptyStores } from '../store/temporary-store.js'
+import { ENGINE } from '../world.js'
 import { type Community, createCommunity } from './community.js'
 
 export const NOON = Date.parse('2026-03-01T12:00:00.000Z')
@@ -59,15 +59,15 @@ export interface SyncingOptions {
 
 /** Sync on a real store and a community in memory, at a clock that moves when it is told to. */
 export async function syncing({ community: given, deps = {} }: SyncingOptions = {}): Promise<Syncing> {
-  const file = temporaryFile()
-  const db = await temporaryStore(file)
+  const stores = await emptyStores(2)
+  onTestFinished(async () => void (await Promise.all(stores.map((store) => store.destroy()))))
+  const [db, reader] = stores as [Kysely<Database>, Kysely<Database>]
   // No write waits for the disk: what is stored is asked of this process alone.
-  await sql`pragma synchronous = off`.execute(db)
+  if (ENGINE === 'sqlite') await sql`pragma synchronous = off`.execute(db)
   await ensureChangeLogEpoch(db)
-  const reader = open(file, true)
   let now = NOON
   const clock = () => now
-  const { writeSync } = createWriter({ db, clock, erasureList: erasureListOf(file) })
+  const { writeSync } = createWriter({ db, clock, erasureList: null })
   const community = given ?? createCommunity({ clock })
   const logged: Record<string, unknown>[] = []
   const log = pino({ level: 'info' }, { write: (line: string) => void logged.push(JSON.parse(line)) })

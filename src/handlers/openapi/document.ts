@@ -15,6 +15,8 @@ import { problem } from '../problem.js'
 import * as rebuilds from '../rebuilds.js'
 import { replay } from '../replays.js'
 import { errorsOf, type Route, type RouteGroup } from '../route.js'
+import { membership } from '../sync/memberships.js'
+import { MESSAGE_TYPES, message, webhookMessage } from '../sync/messages.js'
 import * as sync from '../sync.js'
 import { EXAMPLES } from './examples.js'
 import type { ApiDocument, Content, JsonSchema, Operation, Parameter, Response } from './model.js'
@@ -47,9 +49,10 @@ const NAMED: Readonly<Record<string, z.ZodType>> = {
   Job: rebuilds.jobAnswer,
   Replay: replay,
   SyncStatus: sync.syncStatus,
-  Membership: sync.membership,
+  Membership: membership,
   SyncPlan: sync.planAnswer,
-  Message: sync.message,
+  Message: message,
+  WebhookMessage: webhookMessage,
   SyncRun: sync.ran,
   Findings: doctorAnswer,
   DaemonStatus: control.statusAnswer,
@@ -74,8 +77,11 @@ const PARAMETERS: Readonly<Record<string, string>> = {
   externalRef: 'Your own reference to the customer.',
   disposition: 'Only events with this disposition.',
   type: 'Only events of this type: the v3 name, for both generations.',
-  from: 'Only events that were first received at this instant or later.',
-  to: 'Only events that were first received before this instant.',
+  paymentId: 'Only events of this payment.',
+  subscriptionId: 'Only events of this subscription.',
+  conflicts: 'If true, only events under whose id another body came.',
+  from: 'Only what was received, changed or queued at this instant or later.',
+  to: 'Only what was received, changed or queued before this instant.',
   sha256: 'The SHA-256 of another body that came under the same id.',
   withManual: 'Imports changes by hand too.',
   dryRun: 'Checks every line and stores nothing.',
@@ -129,6 +135,7 @@ export function describeApi(groups: readonly RouteGroup<never>[], version: strin
     servers: [{ url: '/', description: 'The daemon that serves this document.' }],
     tags: groups.map(({ name, about }) => ({ name, description: about })),
     paths,
+    webhooks: webhooksOf(made),
     components: {
       securitySchemes: {
         key: { type: 'http', scheme: 'bearer', description: 'An API key, made with `latchkey keys create`.' },
@@ -144,6 +151,43 @@ export function describeApi(groups: readonly RouteGroup<never>[], version: strin
     },
   }
   return JSON.parse(JSON.stringify(document).replaceAll('"#/$defs/', '"#/components/schemas/')) as ApiDocument
+}
+
+/** The outbound webhooks. One message has the same headers and form as another; its type says what has happened. */
+function webhooksOf(made: Made): ApiDocument['webhooks'] {
+  const header = (name: string, description: string): Parameter => ({
+    name,
+    in: 'header',
+    required: true,
+    description,
+    schema: { type: 'string' },
+  })
+  const parameters = [
+    header('webhook-id', 'The same at every attempt and at every address.'),
+    header('webhook-timestamp', 'When this attempt was signed, in Unix seconds.'),
+    header(
+      'webhook-signature',
+      'One or more of `v1,` and the base64 HMAC-SHA256, by the Standard Webhooks scheme.',
+    ),
+  ]
+  const content = { 'application/json': { schema: schemaOf(webhookMessage, made) } }
+  const post = (type: string, summary: string): Operation => ({
+    operationId: type.replace(/\.(.)/, (_, letter) => letter.toUpperCase()),
+    tags: ['Sync'],
+    summary,
+    description: 'Posted to your addresses.',
+    security: [],
+    parameters,
+    requestBody: { required: true, content },
+    responses: {
+      '2XX': { description: 'Delivered.' },
+      410: { description: 'Never to be sent again.' },
+      default: { description: 'Tried again, for three days.' },
+    },
+  })
+  return Object.fromEntries(
+    Object.entries(MESSAGE_TYPES).map(([type, summary]) => [type, { post: post(type, summary) }]),
+  )
 }
 
 interface Made {

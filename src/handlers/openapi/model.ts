@@ -57,6 +57,7 @@ export interface ApiDocument {
   readonly servers: readonly object[]
   readonly tags: readonly { readonly name: string; readonly description: string }[]
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
+  readonly webhooks: Readonly<Record<string, Readonly<Record<string, Operation>>>>
   readonly components: {
     readonly securitySchemes: object
     readonly schemas: Readonly<Record<string, JsonSchema>>

@@ -47,8 +47,8 @@ function htmlOf(value: Value): string {
 }
 
 export function renderPage(document: ApiDocument): string {
-  const { info, tags, paths, components } = document
-  const operations = Object.entries(paths).flatMap(([path, methods]) =>
+  const { info, tags, paths, webhooks, components } = document
+  const operations = Object.entries({ ...paths, ...webhooks }).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
   )
   const page = html`<!doctype html>

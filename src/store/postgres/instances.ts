@@ -1,9 +1,10 @@
 /* What several processes on one database do about each other: hear of commits, and take turns by leases. */
 
 import { randomUUID } from 'node:crypto'
-import { type Kysely, sql } from 'kysely'
+import { type Kysely, type RawBuilder, sql } from 'kysely'
 import pg from 'pg'
 import type { Database } from '../schema.js'
+import { getSetting } from '../settings.js'
 import { CHANNEL, connectionOf, openPostgres, type PostgresOptions, withCode } from './dialect.js'
 
 const LISTEN_AGAIN_MS = 1_000
@@ -70,21 +71,27 @@ export function hear(
 
 /** Without a renewal for so long, another process may take over. */
 const LEASE_MS = 15_000
-const RENEW_MS = 5_000
+/** Its holder ends it so much earlier: a call that is checked just before still leaves in time, though the process stalls. */
+const MARGIN_MS = 3_000
+const RENEW_MS = 4_000
+
+const now = sql`(extract(epoch from clock_timestamp()) * 1000)::bigint`
+
+/** Of a lease: by the clock of the database. */
+const HAS_ENDED = sql`split_part(settings.value, ' ', 2)::bigint < ${now}`
 
 /** The lease of the process that follows access. */
 export const FOLLOWING = 'following'
 
 /**
- * What one process has at a time. It is a setting with its holder and its end, by the clock of the database. Taking it
- * is a writing transaction, and so is all that its holder writes: both happen one after the other.
+ * What one process has at a time. It is a setting with its holder and its end. Taking it is a writing transaction, and
+ * so is all that its holder writes: both happen one after the other.
  * @param db a writer that announces nothing
  */
 export function createLease(db: Kysely<Database>, options: PostgresOptions, name: string) {
   const key = `lease.${name}`
   const holder = randomUUID()
   const isOurs = sql`settings.value like ${`${holder} %`}`
-  const now = sql`(extract(epoch from clock_timestamp()) * 1000)::bigint`
   let timer: NodeJS.Timeout | undefined
   let ending: NodeJS.Timeout | undefined
   /** By this process's own clock: one that was stopped for a while finds it moved on. */
@@ -92,21 +99,32 @@ export function createLease(db: Kysely<Database>, options: PostgresOptions, name
   const isHeld = () => performance.now() < heldUntil
   let look = () => {}
 
-  async function claim(): Promise<boolean> {
+  /** @param isOver of the lease of another */
+  async function claim(isOver: RawBuilder<unknown> = HAS_ENDED): Promise<boolean> {
     const from = performance.now()
     const { rows } = await db.transaction().execute((trx) =>
       sql`insert into settings (key, value) values (${key}, concat(${holder}::text, ' ', ${now} + ${LEASE_MS}::bigint))
-        on conflict (key) do update set value = excluded.value
-        where ${isOurs} or split_part(settings.value, ' ', 2)::bigint < ${now}
+        on conflict (key) do update set value = excluded.value where ${isOurs} or ${isOver}
         returning key`.execute(trx),
     )
     // It may have ended meanwhile, and what its holder does with it.
     look()
-    heldUntil = rows.length > 0 ? from + LEASE_MS : 0
+    heldUntil = rows.length > 0 ? from + LEASE_MS - MARGIN_MS : 0
     clearTimeout(ending)
     if (isHeld()) ending = setTimeout(() => look(), heldUntil - performance.now())
     look()
     return isHeld()
+  }
+
+  /** As another process renewed it last, and since when we know it so. */
+  let seen = { value: '', since: 0 }
+
+  /** Takes it from a process that has not renewed it for so long by our own clock: that of the database may be set. */
+  async function claimUnrenewed(): Promise<void> {
+    const isUnrenewed = performance.now() >= seen.since + LEASE_MS
+    if (await claim(isUnrenewed ? sql`settings.value = ${seen.value}` : sql`false`)) return
+    const value = (await getSetting(db, key)) ?? ''
+    if (value !== seen.value) seen = { value, since: performance.now() }
   }
 
   /** Whether any process has it. */
@@ -143,7 +161,7 @@ export function createLease(db: Kysely<Database>, options: PostgresOptions, name
       }
       const renew = async (): Promise<void> => {
         // An unreachable database: it is ours until its end.
-        await claim().catch(() => {})
+        await claimUnrenewed().catch(() => {})
         timer = setTimeout(() => void renew(), RENEW_MS)
       }
       timer = setTimeout(() => void renew())

@@ -14,6 +14,9 @@ const PAGES_PER_STEP = 1_000
 
 /** The first bytes of every SQLite file. */
 const DATABASE_HEADER = Buffer.from('SQLite format 3\0')
+const HEADER_BYTES = 100
+
+const LOG_SUFFIXES = ['-wal', '-journal']
 
 export interface Backup {
   readonly file: string
@@ -42,6 +45,7 @@ export async function backUp(
     makeOneFile(part)
     assertIntact(part, `the copy of ${file}`)
     sync(part)
+    assertWhole(part, `the copy of ${file}`)
     assertFree(file, target, overwrite)
     renameSync(part, target)
     sync(dirname(target))
@@ -65,14 +69,43 @@ function assertFree(file: string, target: string, overwrite: boolean): void {
 /** An empty file is also one: a database without tables. */
 function looksLikeDatabase(file: string): boolean {
   if (!statSync(file).isFile()) return false
+  const header = headerOf(file)
+  return header.length === 0 || header.subarray(0, DATABASE_HEADER.length).equals(DATABASE_HEADER)
+}
+
+/** Shorter if the file is. */
+function headerOf(file: string): Buffer {
   const opened = openSync(file, 'r')
   try {
-    const begin = Buffer.alloc(DATABASE_HEADER.length)
-    const length = readSync(opened, begin)
-    return length === 0 || begin.equals(DATABASE_HEADER)
+    const header = Buffer.alloc(HEADER_BYTES)
+    return header.subarray(0, readSync(opened, header))
   } finally {
     closeSync(opened)
   }
+}
+
+/**
+ * Compares the size of a database file with its header: SQLite reads the missing part of a last page as zeros, and
+ * ignores what follows the last page.
+ * @throws {LatchkeyError} `backup_damaged`
+ */
+export function assertWhole(file: string, shownAs: string): void {
+  const header = headerOf(file)
+  // Copying says what a file without this header is. With a log, the log has the newest size.
+  const hasLog = LOG_SUFFIXES.some(
+    (suffix) => (statSync(`${file}${suffix}`, { throwIfNoEntry: false })?.size ?? 0) > 0,
+  )
+  if (header.length < HEADER_BYTES || !looksLikeDatabase(file) || hasLog) return
+  // The format writes the largest size, which does not fit, as 1.
+  const pageBytes = header.readUInt16BE(16) === 1 ? 65_536 : header.readUInt16BE(16)
+  const pages = header.readUInt32BE(28)
+  // Written by a SQLite before 3.7.0, the number of pages is not valid.
+  const isValid = pages > 0 && header.readUInt32BE(24) === header.readUInt32BE(92)
+  const { size } = statSync(file)
+  const whole = isValid ? pages * pageBytes : Math.ceil(size / pageBytes) * pageBytes
+  if (size === whole) return
+  const found = size < whole ? 'its end is missing' : 'something was added to its end'
+  throw damagedBackup(shownAs, `${found}: it has ${size} bytes, and ${whole} by its header`)
 }
 
 /**

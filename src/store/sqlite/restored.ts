@@ -3,7 +3,8 @@ import { sql } from 'kysely'
 import { LatchkeyError } from '../../errors.js'
 import type { Environment } from '../../provider/event.js'
 import { startChangeLogEpoch } from '../changes.js'
-import { forgetMessages } from '../messages.js'
+import { compareBodies } from '../event-questions.js'
+import { forgetMessages } from '../message-log.js'
 import { executedMigrations, migrate } from '../migrate.js'
 import type { Db } from '../schema.js'
 import { setSyncPaused } from '../sync-state.js'
@@ -13,6 +14,8 @@ import { openDatabase } from './dialect.js'
 export interface MadeReady {
   /** The schema steps that the backup lacked. */
   readonly migrated: readonly string[]
+  /** How many bodies in the backup are not what was received. */
+  readonly altered: number
   /** How many memberships were taken from the replaced database; null: there was none, or it was unreadable. */
   readonly membershipsKept: number | null
   /** How many events only the replaced database has, by environment; null as before. */
@@ -23,13 +26,14 @@ export interface MadeReady {
  * Makes the changes that a restored store needs compared with its backup.
  * @param part a copy of the backup
  * @param replaced the database that it will replace, which nobody has open
- * @throws {LatchkeyError} `not_a_backup`, `schema_too_new`
+ * @param options `acceptAltered`: whether bodies may be other than what was received
+ * @throws {LatchkeyError} `not_a_backup`, `schema_too_new`, `backup_damaged`
  */
 export async function makeReady(
   part: string,
   backup: string,
   replaced: string,
-  now: number,
+  { now, acceptAltered }: { readonly now: number; readonly acceptAltered: boolean },
 ): Promise<MadeReady> {
   const db = openDatabase(part, { readOnly: false })
   try {
@@ -45,6 +49,12 @@ export async function makeReady(
       )
     }
     const migrated = await migrate(db)
+    const { read, altered, first } = await compareBodies(db)
+    if (altered > 0 && !acceptAltered) {
+      const found = `${altered} of its ${read} bodies are not what was received, the first that of ${first}`
+      const todo = 'Name another backup; --force restores this one all the same.'
+      throw new LatchkeyError('backup_damaged', `${backup} is damaged: ${found}. ${todo}`)
+    }
     await db.transaction().execute(async (trx) => {
       await startChangeLogEpoch(trx)
       // Roles and groups may be newer than the backup: nothing is removed before somebody has checked.
@@ -54,7 +64,7 @@ export async function makeReady(
     })
     const isReadable = existsSync(replaced) && !hasStrayLog(replaced)
     const taken = isReadable ? await takeFromReplaced(db, replaced) : null
-    return { migrated, ...(taken ?? { membershipsKept: null, eventsLeft: null }) }
+    return { migrated, altered, ...(taken ?? { membershipsKept: null, eventsLeft: null }) }
   } finally {
     await db.destroy()
   }

@@ -11,6 +11,7 @@ import {
 import type { RESTJSONErrorCodes } from 'discord-api-types/v10'
 import type { z } from 'zod'
 import type { Reach } from '../outages.js'
+import { createOutgoing, HeldBackError, type Outgoing } from '../outgoing.js'
 import { ActionRequiredError, RetryableError } from '../platform.js'
 
 /** Discord understood a call and refused it. Only the adapter sees it, and knows what it means for each call. */
@@ -51,6 +52,8 @@ export interface CallsDeps {
   /** Epoch milliseconds. */
   readonly clock: () => number
   readonly reach?: Reach
+  /** Of the calls that change something. */
+  readonly outgoing?: Outgoing
   readonly timeoutMs?: number
 }
 
@@ -58,7 +61,8 @@ type Route = `/${string}`
 
 /**
  * Makes one call, at most once; none during a rate limit.
- * @throws {RetryableError} {ActionRequiredError} for a problem of the whole bot; `Refusal`. None holds the token.
+ * @throws {RetryableError} {ActionRequiredError} for a problem of the whole bot; `Refusal`; `HeldBackError` for a change.
+ * None holds the token.
  */
 export interface Calls {
   read<Shape>(route: Route, shape: z.ZodType<Shape>, query?: Readonly<Record<string, string>>): Promise<Shape>
@@ -77,7 +81,14 @@ const DEFAULT_WAIT_MS = 60_000
 const LONGEST_WAIT_MS = 86_400_000
 
 /** All calls to Discord share one instance, and with it the library's queues. */
-export function createCalls({ botToken, apiUrl, clock, reach, timeoutMs = TIMEOUT_MS }: CallsDeps): Calls {
+export function createCalls({
+  botToken,
+  apiUrl,
+  clock,
+  reach,
+  outgoing = createOutgoing(),
+  timeoutMs = TIMEOUT_MS,
+}: CallsDeps): Calls {
   const rest = new REST({
     version: '10',
     api: apiUrl?.replace(/\/+$/, '') ?? DefaultRestOptions.api,
@@ -85,7 +96,11 @@ export function createCalls({ botToken, apiUrl, clock, reach, timeoutMs = TIMEOU
     retries: 0,
     rejectOnRateLimit: ({ retryAfter, route }) =>
       !(retryAfter > 0 && retryAfter <= (route === LISTING_ROUTE ? LISTING_WAIT_MS : SHORT_WAIT_MS)),
-    makeRequest: requestWhole,
+    // Called when the library's queues and waits are over.
+    makeRequest: (url, init) =>
+      init.method === RequestMethod.Get
+        ? requestWhole(url, init)
+        : outgoing.send((signal) => requestWhole(url, { ...init, signal }), init.signal),
     // No timers: they would outlive this instance, and there are few routes to remember.
     hashSweepInterval: 0,
     handlerSweepInterval: 0,
@@ -103,6 +118,7 @@ export function createCalls({ botToken, apiUrl, clock, reach, timeoutMs = TIMEOU
 
   /** Translates a failed call. The library's own errors hold the request and the token, so none is passed on. */
   function failureOf(error: unknown): Error {
+    if (error instanceof HeldBackError) return error
     if (error instanceof RateLimitError) return limited(error, clock())
     if (error instanceof HTTPError) {
       return failed('discord_failed', `Discord failed with status ${error.status}.`)

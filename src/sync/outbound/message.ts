@@ -5,9 +5,11 @@ import { type ChangeType, NEVER_GRANTED } from '../../entitlements/entitlement.j
 import type { AccessSnapshot } from '../../entitlements/model.js'
 import type { Environment } from '../../provider/event.js'
 import { type Change, formatCursor } from '../../store/changes.js'
-import { type Message, type MessageOutcome, messageIdOf } from '../../store/messages.js'
+import { messageIdOf } from '../../store/message-log.js'
+import type { Message, MessageOutcome } from '../../store/message-queue.js'
 import type { Post } from '../context.js'
 import { type BackOff, backOffMs } from '../limits.js'
+import { HeldBackError } from '../outgoing.js'
 
 /** A receiver of access changes. Secret: everything in the URL except its origin may be confidential. */
 export interface WebhookAddress {
@@ -107,7 +109,7 @@ export interface Answer {
 
 /**
  * Posts a message once, signed by the Standard Webhooks scheme at `now` (epoch milliseconds). Follows no redirects,
- * and reads only the status and `Retry-After` of the answer. Rejects only if `signal` aborts it.
+ * and reads only the status and `Retry-After` of the answer. Rejects only if `signal` aborts it, or `post` holds it back.
  */
 export async function postMessage(
   { url, secrets }: WebhookAddress,
@@ -142,6 +144,7 @@ export async function postMessage(
     return { status, reason: `answered ${status}`, closedUntil }
   } catch (error) {
     signal.throwIfAborted()
+    if (error instanceof HeldBackError) throw error
     return { status: null, reason: reasonOf(error), closedUntil: null }
   } finally {
     clearTimeout(timer)

@@ -2,25 +2,27 @@ import type { ChangeType } from '../../entitlements/entitlement.js'
 import type { Environment } from '../../provider/event.js'
 import { type Change, latestCursor } from '../../store/changes.js'
 import type { RetryFilter } from '../../store/memberships.js'
+import { readWebhookState, type WebhookState } from '../../store/message-counters.js'
 import {
   type Attempt,
   findMessages,
+  type MessageFilter,
+  type MessageKey,
+  type MessagePage,
+} from '../../store/message-log.js'
+import {
   lastRetryOf,
   loadDueMessages,
   type Message,
-  type MessageFilter,
-  type MessageKey,
   type MessageOutcome,
-  type MessagePage,
   nextMessageAfter,
   type QueuedMessages,
-  readWebhookState,
-  type WebhookState,
-} from '../../store/messages.js'
+} from '../../store/message-queue.js'
 import type { Db } from '../../store/schema.js'
 import type { Tools } from '../context.js'
 import { createLoop, inBatches, oneAtATime } from '../loop.js'
 import type { Reach } from '../outages.js'
+import { HeldBackError, type Outgoing } from '../outgoing.js'
 import {
   type Answer,
   isDelivered,
@@ -109,6 +111,7 @@ export interface OutboundDeps extends Tools {
   readonly isPaused: () => Promise<boolean>
   /** By the id of an address. */
   readonly reachOf: (id: string) => Reach
+  readonly outgoing: Outgoing
 }
 
 /** The state of sending to one address, so that none waits for another. */
@@ -135,7 +138,8 @@ function customerOf({ environment, customerId }: Pick<Change, 'environment' | 'c
  * position in the change log is stored for each: every later change is sent.
  */
 export async function createOutbound(deps: OutboundDeps) {
-  const { db, writeSync, addresses, featuresOf, isPaused, clock, random, reachOf, log } = deps
+  const { db, writeSync, addresses, featuresOf, isPaused, clock, random, reachOf, outgoing, log } = deps
+  const { post = fetch } = deps
   const stopping = new AbortController()
   const testing = new AbortController()
   const settle = inBatches(async (outcomes: readonly MessageOutcome[]) => {
@@ -201,6 +205,7 @@ export async function createOutbound(deps: OutboundDeps) {
       .catch((error: unknown) => {
         // It is sent again, under the same id.
         lane.closedUntil = clock() + AFTER_FAILURE_MS
+        if (error instanceof HeldBackError) return
         log.error({ err: error }, 'could not store the result of an outbound webhook message')
       })
       .finally(() => {
@@ -216,7 +221,9 @@ export async function createOutbound(deps: OutboundDeps) {
     const { cursor, environment, customerId, productId } = message.change
     const sent = sentOf(message, featuresOf(productId))
     const at = clock()
-    const answered = await postMessage(to, sent, at, stopping.signal, deps.post).catch((error: unknown) => {
+    const answered = await postMessage(to, sent, at, stopping.signal, (address, options) =>
+      outgoing.send((signal) => post(address, { ...options, signal }), options.signal),
+    ).catch((error: unknown) => {
       // Aborted: the result is unknown, and the message stays due.
       if (stopping.signal.aborted) return null
       throw error
@@ -231,7 +238,8 @@ export async function createOutbound(deps: OutboundDeps) {
     const result = judgeAnswer(answer, message, now, random())
     const kept = message.log.slice(1 - ATTEMPTS_KEPT)
     const attempts = [...kept, { at, ms: now - at, ...shownOf(answer) }] as const
-    await settle({ cursor, webhook: to.id, environment, customerId, log: attempts, result })
+    const { queuedAt } = message
+    await settle({ cursor, webhook: to.id, queuedAt, environment, customerId, log: attempts, result })
     logAttempt(to, sent.id, message, result)
   }
 
@@ -308,7 +316,7 @@ export async function createOutbound(deps: OutboundDeps) {
       if (to === undefined) return null
       const at = clock()
       const sent = testOf(type, environment ?? to.environments[0] ?? 'live', at)
-      const answer = await postMessage(to, sent, at, testing.signal, deps.post).catch((error: unknown) => {
+      const answer = await postMessage(to, sent, at, testing.signal, post).catch((error: unknown) => {
         if (testing.signal.aborted) return UNANSWERED
         throw error
       })

@@ -1,5 +1,6 @@
 import { Api, GrammyError } from 'grammy'
 import type { Reach } from '../outages.js'
+import { createOutgoing, HeldBackError, type Outgoing } from '../outgoing.js'
 import { ActionRequiredError, type FailureScope, isOutage, RetryableError } from '../platform.js'
 
 /** Telegram understood a call and refused it. */
@@ -176,13 +177,15 @@ export interface CallsDeps {
   /** Epoch milliseconds. */
   readonly clock: () => number
   readonly reach?: Reach
+  /** Of the calls that one instance alone makes. */
+  readonly outgoing?: Outgoing
   readonly timeoutSeconds?: number
 }
 
 /**
  * Makes one call, at most once. Fails at once during a wait that Telegram asked for.
- * @throws {RetryableError} {ActionRequiredError} a `Refusal` if it does not concern the whole bot. None holds the
- * token.
+ * @throws {RetryableError} {ActionRequiredError} a `Refusal` if it does not concern the whole bot; {HeldBackError}. None
+ * holds the token.
  */
 export type Call = <Answer>(
   run: (api: Api) => Promise<Answer>,
@@ -192,21 +195,36 @@ export type Call = <Answer>(
 /** How long a long poll stays open; the call that makes it may take a little longer. */
 export const LONG_POLL_SECONDS = 30
 
+/** What any instance may ask for: it changes no membership, and takes no update from the one that polls. */
+const OPEN_TO_ALL = ['getMe', 'getChat', 'getChatMember', 'createChatInviteLink']
+
 /** All calls to Telegram share one instance, and with it the limit. */
 export function createCalls({
   botToken,
   apiUrl,
   clock,
   reach,
+  outgoing = createOutgoing(),
   timeoutSeconds = TIMEOUT_SECONDS,
 }: CallsDeps): Call {
-  const apiWithin = (seconds: number) =>
-    new Api(botToken, {
+  function apiWithin(seconds: number): Api {
+    const api = new Api(botToken, {
       ...(apiUrl === null ? {} : { apiRoot: apiUrl.replace(/\/+$/, '') }),
       timeoutSeconds: seconds,
       // A redirect would send the token elsewhere.
       baseFetchConfig: { redirect: 'error' },
     })
+    // The library makes the request in the same turn: it has no queue.
+    api.config.use((send, method, payload, signal) =>
+      OPEN_TO_ALL.includes(method)
+        ? send(method, payload, signal)
+        : outgoing.send(
+            (own) => send(method, payload, own as typeof signal),
+            signal as AbortSignal | undefined,
+          ),
+    )
+    return api
+  }
   const api = apiWithin(timeoutSeconds)
   const longPollApi = apiWithin(LONG_POLL_SECONDS + timeoutSeconds)
   const withoutToken = (text: string) => text.replaceAll(botToken, '[token]')
@@ -219,6 +237,7 @@ export function createCalls({
       reach?.answered()
       return answer
     } catch (error) {
+      if (error instanceof HeldBackError) throw error
       const failure = failureOf(error, clock(), withoutToken)
       if (isOutage(failure)) reach?.failed(failure.message)
       else reach?.answered()

@@ -1,5 +1,5 @@
-import { RateLimiterMemory } from 'rate-limiter-flexible'
 import { z } from 'zod'
+import { createFailureLimit } from '../../failure-limit.js'
 import { isSyncPaused } from '../../store/sync-state.js'
 import { ActionRequiredError } from '../platform.js'
 import { unlessRefused } from './calls.js'
@@ -66,7 +66,7 @@ export type HandleUpdate = (update: unknown) => Promise<void>
 
 export function createHandleUpdate(context: TelegramContext, joinLinks: JoinLinks): HandleUpdate {
   const { call, groups, accountAsked, recheck, db, log } = context
-  const tries = new RateLimiterMemory({ points: TRIES_PER_MINUTE, duration: 60 })
+  const tries = createFailureLimit({ failures: TRIES_PER_MINUTE })
 
   /**
    * Handles a request to join. The reconciler admits those with access, as for any membership; others are declined
@@ -106,8 +106,7 @@ export function createHandleUpdate(context: TelegramContext, joinLinks: JoinLink
     // Only people have access.
     if (from.is_bot) return
     const accountId = String(from.id)
-    const { consumedPoints } = await tries.penalty(accountId)
-    if (consumedPoints > TRIES_PER_MINUTE) return
+    if (tries(accountId).limited) return
     const answer = (await joinLinks.linkByToken(token, accountId)) ? LINKED : NOT_LINKED
     try {
       await call((api) => api.sendMessage(chat.id, answer))

@@ -35,8 +35,7 @@ function afterPayment(
     return isPayment(basis, paymentId) ? null : basis
   }
   if (standingOf(source, walked, paymentId) !== 'good') return basis
-  if (source.payingEvents(paymentId)[0] === event && isAwaited(source, walked, paymentId))
-    return { paymentId }
+  if (isPaid(source, walked, paymentId) && isAwaited(source, walked, paymentId)) return { paymentId }
   if (reading === 'grant' && basis === null && !isCutOff(source, walked, paymentId)) return { paymentId }
   return basis
 }
@@ -53,23 +52,33 @@ function afterSubscription(
   if (!isCycleEvent(event)) return basis
   const paymentId = cyclePaymentOf(source, event)
   if (paymentId === null) return source.policy.paidCycle === 'grants' ? 'subscription' : basis
-  const isPaid = source.payingEvents(paymentId).some((paying) => walked.includes(paying))
-  if (!isPaid || standingOf(source, walked, paymentId) === 'taken_back') return basis
-  return { paymentId }
+  return isGood(source, walked, paymentId) ? { paymentId } : basis
 }
 
-/** Whether a walked cycle event waits for this payment: neither taken back nor cut off by rule 4 since. */
+/**
+ * Whether a walked cycle event still waits for this payment, just before the last event of `walked`: the payment has not
+ * been good since, nor taken back for good, and rule 4 has not applied.
+ */
 function isAwaited(source: PlainSource, walked: readonly SourceEvent[], paymentId: string): boolean {
   return walked.some((cycle, index) => {
     if (!isCycleEvent(cycle) || cyclePaymentOf(source, cycle) !== paymentId) return false
+    const points = walked.slice(index, -1).map((_, since) => walked.slice(0, index + since + 1))
+    if (points.some((point) => isGood(source, point, paymentId))) return false
     // The cycle event itself is among them: as a take-back it ends, last of all, what it began.
-    const since = walked.slice(index)
-    return !since.some(
-      (event) =>
-        source.reading(event) === 'take_back' &&
-        (event.subject === 'subscription' || event.paymentId === paymentId),
-    )
+    return !walked.slice(index).some((event) => {
+      if (source.reading(event) !== 'take_back') return false
+      if (event.subject === 'subscription') return true
+      return event.paymentId === paymentId && event.type !== 'payment.failed'
+    })
   })
+}
+
+function isPaid(source: PlainSource, walked: readonly SourceEvent[], paymentId: string): boolean {
+  return source.payingEvents(paymentId).some((paying) => walked.includes(paying))
+}
+
+function isGood(source: PlainSource, walked: readonly SourceEvent[], paymentId: string): boolean {
+  return isPaid(source, walked, paymentId) && standingOf(source, walked, paymentId) === 'good'
 }
 
 /** Whether rule 4 applied after the payment's first paying event: then rule 1 does not bring it back. */

@@ -31,7 +31,9 @@ function namingsOf(source: PlainSource): readonly Naming[] {
     if (event.productId === null) continue
     const before = source.events.slice(0, source.events.indexOf(event))
     const inForce = newestCounting(source, namings, before)?.productId ?? event.productId
-    const isPlanChange = event.type === 'subscription.updated' && event.productId !== inForce
+    const isUpdate = event.type === 'subscription.updated'
+    if (isUpdate && event.productId === inForce && event.productId === namings.at(-1)?.productId) continue
+    const isPlanChange = isUpdate && event.productId !== inForce
     namings.push({ event, productId: event.productId, charge: isPlanChange ? chargeOf(source, event) : null })
   }
   return namings

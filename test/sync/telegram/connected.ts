@@ -1,6 +1,8 @@
+import { mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { createTelegram, type Telegram, type TelegramDeps } from '../../../src/daemon/telegram.js'
-import { openWriter } from '../../../src/daemon/writer.js'
+import { createWriter } from '../../../src/daemon/writer.js'
 import { DOCUMENTED_POLICY } from '../../../src/entitlements/policy.js'
 import type { Messenger } from '../../../src/handlers/telegram.js'
 import type { Receipt } from '../../../src/ingest/delivery.js'
@@ -12,11 +14,11 @@ import { loadManualEvent } from '../../../src/store/events.js'
 import { forgetJoinLinks } from '../../../src/store/join-links.js'
 import { migrate } from '../../../src/store/migrate.js'
 import { ensurePolicy } from '../../../src/store/settings.js'
-import { openDatabase } from '../../../src/store/sqlite/dialect.js'
 import type { Sync } from '../../../src/sync/sync.js'
 import type { SyncedProduct, TelegramTarget } from '../../../src/sync/target.js'
 import { BOT_TOKEN, type LocalTelegram } from '../../platforms/telegram-server.js'
 import { temporaryFile } from '../../store/temporary-store.js'
+import { ENGINE, openStoreAt } from '../../world.js'
 
 export const GROUP_ID = -1001234567890
 export const GOLD_GROUP: TelegramTarget = {
@@ -48,6 +50,7 @@ export interface ConnectOptions {
   readonly botToken?: string
   readonly clock?: () => number
   readonly accountAsked?: Sync['accountAsked']
+  readonly isLeader?: () => boolean
 }
 
 /** The messenger's part of the daemon on a store of its own; nobody may join unless told otherwise. */
@@ -56,14 +59,18 @@ export async function connect(
   options: ConnectOptions = {},
 ): Promise<ConnectedTelegram> {
   const { file = temporaryFile(), products = PRODUCTS, clock = Date.now } = options
-  const { botToken = BOT_TOKEN, accountAsked = async () => 'decline' } = options
+  const { botToken = BOT_TOKEN, accountAsked = async () => 'decline', isLeader } = options
   const lines: string[] = []
   const asked: string[] = []
   let rechecks = 0
-  const db = openDatabase(file, { readOnly: false })
+  if (ENGINE === 'sqlite') mkdirSync(dirname(file), { recursive: true })
+  const [db, writing] = [
+    await openStoreAt(file, { readOnly: false }),
+    await openStoreAt(file, { readOnly: false }),
+  ]
   await migrate(db)
   await ensurePolicy(db, DOCUMENTED_POLICY)
-  const writer = openWriter(file, clock)
+  const writer = createWriter({ db: writing, clock, erasureList: null })
   const answerAccess = (query: AccessQuery) => readAccess(db, clock, query)
   const performAct = createPerformAct({
     write: async (act) => (await writer.writeBatch([act])).receipts[0] as Receipt,
@@ -86,6 +93,7 @@ export async function connect(
       rechecks += 1
     },
     clock,
+    ...(isLeader && { isLeader }),
     random: () => 0,
     log: createLogger('trace', { write: (line) => void lines.push(line) }),
   }
@@ -95,7 +103,7 @@ export async function connect(
     if (isClosed) return
     isClosed = true
     await telegram.stop()
-    await writer.close()
+    await writing.destroy()
     await db.destroy()
   }
   onTestFinished(close)

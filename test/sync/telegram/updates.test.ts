@@ -295,6 +295,23 @@ describe('long polling', () => {
     expect(restarted.asked).toEqual([String(USER)])
   })
 
+  it('answers nobody once another instance receives the updates, and leaves the update to that one', async () => {
+    let leads = true
+    const { server, group, telegram } = await polling({
+      isLeader: () => leads,
+      accountAsked: async () => {
+        leads = false
+        return 'decline'
+      },
+    })
+    group.askToJoin(USER)
+    await eventually(() => expect(telegram.asked).toHaveLength(1))
+    await telegram.stop()
+    expect(group.pending()).toEqual([USER])
+    expect(server.calls('declineChatJoinRequest')).toEqual([])
+    expect(server.updates.waiting()).toHaveLength(1)
+  })
+
   it('leaves what can never be handled, for the sake of the rest', async () => {
     const { server, group, telegram } = await polling({
       accountAsked: async (_, accountId) => {

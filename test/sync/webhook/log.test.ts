@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest'
 import { NEVER_GRANTED } from '../../../src/entitlements/entitlement.js'
-import { findMessages, type MessageFilter, type MessagePage } from '../../../src/store/messages.js'
+import { findMessages, type MessageFilter, type MessagePage } from '../../../src/store/message-log.js'
 import { eventually } from '../../setup/eventually.js'
 import { CHANGE, NOON, outboundStore, pass } from './outbound-store.js'
 import { type Receiver, startReceiver, status } from './receiver.js'

@@ -10,10 +10,11 @@ import {
   startChangeLogEpoch,
 } from '../../../src/store/changes.js'
 import type { Database } from '../../../src/store/schema.js'
-import type { WriteSync } from '../../../src/store/sync-writes.js'
 import { createOutages } from '../../../src/sync/outages.js'
 import type { WebhookAddress } from '../../../src/sync/outbound/message.js'
 import { createOutbound } from '../../../src/sync/outbound/outbound.js'
+import { createOutgoing } from '../../../src/sync/outgoing.js'
+import type { WriteSync } from '../../../src/sync/writes.js'
 import { emptyStores } from '../../store/temporary-store.js'
 import { SECRET } from './receiver.js'
 
@@ -45,6 +46,10 @@ export interface OutboundStore {
   /** What a restore does to the change log. */
   restore(): Promise<void>
   pause(isPaused: boolean): void
+  /** Has calls held back from now on, or no longer, as they leave. */
+  holdBack(isHeldBack: boolean): void
+  /** How many calls were held back. */
+  readonly heldBack: () => number
   /** Starts to tell these addresses, as a daemon would. */
   tell(...addresses: readonly Address[]): ReturnType<typeof createOutbound>
 }
@@ -62,6 +67,12 @@ export async function outboundStore(): Promise<OutboundStore> {
   const lines: string[] = []
   const log = createLogger('debug', { write: (line) => void lines.push(line) })
   let isPaused = false
+  let isHeldBack = false
+  let heldBack = 0
+  const outgoing = createOutgoing(() => {
+    if (isHeldBack) heldBack += 1
+    return !isHeldBack
+  })
   let running: Awaited<ReturnType<typeof createOutbound>> | null = null
   return {
     db,
@@ -76,6 +87,10 @@ export async function outboundStore(): Promise<OutboundStore> {
     pause(next) {
       isPaused = next
     },
+    holdBack(next) {
+      isHeldBack = next
+    },
+    heldBack: () => heldBack,
     async tell(...addresses) {
       const outages = createOutages(Date.now, log)
       const outbound = await createOutbound({
@@ -87,6 +102,7 @@ export async function outboundStore(): Promise<OutboundStore> {
         clock: Date.now,
         random: () => 1,
         reachOf: (id) => outages.of(`webhook:${id}`),
+        outgoing,
         log,
       })
       onTestFinished(() => outbound.stop())

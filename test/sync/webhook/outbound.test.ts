@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { postMessage } from '../../../src/sync/outbound/message.js'
 import type { WebhookStatus } from '../../../src/sync/outbound/outbound.js'
@@ -31,6 +32,47 @@ async function telling(answer?: AnswerMessage) {
 }
 
 describe('the outbound webhook', () => {
+  it('sends a message that is replayed, though an attempt by a former leader from before is answered late', async () => {
+    const {
+      store,
+      receiver,
+      outbound: former,
+    } = await telling((res, _, count) => {
+      if (count === 1) late.resolve(res)
+      else res.writeHead(204).end()
+    })
+    const late = Promise.withResolvers<ServerResponse>()
+    await store.change({})
+    const leader = await store.tell(receiver)
+    await arrive(receiver, 2)
+    const waiting = (count: number) =>
+      eventually(async () => expect(await leader.status()).toMatchObject([{ waiting: count }]))
+    await waiting(0)
+    store.pause(true)
+    pass(leader, MINUTE)
+    expect(await leader.replay({ environments: ['live'] })).toBe(1)
+    const answer = await late.promise
+    answer.writeHead(204).end()
+    await former.stop()
+    await waiting(1)
+    store.pause(false)
+    leader.wake()
+    await arrive(receiver, 3)
+    await waiting(0)
+  })
+
+  it('sends no message that may not leave any more, and sends it once messages may leave again', async () => {
+    const { store, receiver, outbound, stateIs } = await telling()
+    store.holdBack(true)
+    await store.change({})
+    await eventually(() => expect(store.heldBack()).toBe(1))
+    store.holdBack(false)
+    expect(receiver.received).toEqual([])
+    pass(outbound, MINUTE)
+    await arrive(receiver, 1)
+    await stateIs({ waiting: 0, lastError: null })
+  })
+
   it('posts a change as the change log has it, signed as the library verifies', async () => {
     const { store, receiver, stateIs } = await telling()
     await store.change({})

@@ -1,7 +1,13 @@
+import { readFileSync } from 'node:fs'
 import { createServer, type ServerResponse } from 'node:http'
+import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { Ajv2020 } from 'ajv/dist/2020.js'
 import { Webhook } from 'standardwebhooks'
+import { expect } from 'vitest'
+import { verify } from '../../../src/client/webhooks.js'
 import { portOf } from '../../setup/port-of.js'
+import { ROOT } from '../../world.js'
 
 export const SECRET = `whsec_${Buffer.from('a secret of the first receiver').toString('base64')}`
 export const NEXT_SECRET = `whsec_${Buffer.from('a secret that comes after it..').toString('base64')}`
@@ -36,7 +42,18 @@ export const status =
   (res) =>
     void res.writeHead(code, headers).end()
 
-/** The merchant's own server: verifies each message by the Standard Webhooks library. */
+/** Exactly what openapi.json describes, which the types for apps are made of: no field more, and none less. */
+const describedBy = new Ajv2020({ strict: false })
+  .addFormat('date-time', (one) => new Date(one).toISOString() === one)
+  .addSchema(
+    JSON.parse(readFileSync(join(ROOT, 'openapi.json'), 'utf8'), (_, value) =>
+      value?.properties === undefined ? value : { additionalProperties: false, ...value },
+    ),
+    'api',
+  )
+  .compile({ $ref: 'api#/components/schemas/WebhookMessage' })
+
+/** The merchant's own server: verifies each message by the Standard Webhooks library, and by that for apps. */
 export async function startReceiver(secret = SECRET): Promise<Receiver> {
   const received: ReceivedMessage[] = []
   const refused: unknown[] = []
@@ -44,7 +61,11 @@ export async function startReceiver(secret = SECRET): Promise<Receiver> {
   const server = createServer(async (req, res) => {
     const headers = Object.fromEntries(Object.entries(req.headers).map(([name, value]) => [name, `${value}`]))
     try {
-      const payload = new Webhook(secret).verify(await text(req), headers) as ReceivedMessage['payload']
+      const body = await text(req)
+      const payload = new Webhook(secret).verify(body, headers) as ReceivedMessage['payload']
+      expect(await verify(body, req.headers, secret)).toEqual({ ...payload, id: headers['webhook-id'] })
+      describedBy(payload)
+      expect(describedBy.errors).toBeNull()
       const message = {
         id: headers['webhook-id'] ?? '',
         signedAt: Number(headers['webhook-timestamp']) * 1000,

@@ -2,17 +2,15 @@ import { describe, expect, it } from 'vitest'
 import type { CustomerFacts } from '../../src/provider/facts.js'
 import { saveCustomers } from '../../src/store/customers.js'
 import {
-  type Failed,
+  loadMemberships,
   type Membership,
-  type MembershipEvent,
   type MembershipKey,
   membershipKey,
-  neverDesired,
-  transition,
-} from '../../src/store/membership.js'
-import { loadMemberships, saveDesires, stepMemberships } from '../../src/store/memberships.js'
+} from '../../src/store/memberships.js'
 import { loadSyncMarks, markForSync, unmarkForSync } from '../../src/store/sync-state.js'
-import { temporaryStore } from './temporary-store.js'
+import { type Failed, type MembershipEvent, neverDesired, transition } from '../../src/sync/membership.js'
+import { saveDesires, stepMemberships } from '../../src/sync/writes.js'
+import { temporaryStore } from '../store/temporary-store.js'
 
 const NOON = Date.UTC(2026, 2, 1, 12)
 const KEY: MembershipKey = { environment: 'live', target: 'discord:1:10', accountId: 'a' }

@@ -1,4 +1,4 @@
-/* Messages of the outbound webhooks: the queue of each address, and the log of attempts. */
+/* The queue of messages to each address of the outbound webhooks. */
 
 import { type RawBuilder, type Selectable, sql } from 'kysely'
 import { type ChangeType, typeOfChange } from '../entitlements/entitlement.js'
@@ -14,6 +14,8 @@ import {
   numberIn,
 } from './changes.js'
 import type { RetryFilter } from './memberships.js'
+import { noteOutcomes } from './message-counters.js'
+import { type Attempt, HAS_FAILED, type MessageKey } from './message-log.js'
 import {
   type ChangesTable,
   type Db,
@@ -24,23 +26,6 @@ import {
 } from './schema.js'
 import { getSetting, setSetting } from './settings.js'
 
-export interface MessageKey {
-  /** Of the change. */
-  readonly cursor: number
-  /** The id of the address. */
-  readonly webhook: string
-}
-
-export interface Attempt {
-  /** Epoch milliseconds. */
-  readonly at: number
-  /** Null if there was no answer. */
-  readonly status: number | null
-  /** Why there was no answer; null: there was one. */
-  readonly error: string | null
-  readonly ms: number
-}
-
 /** A change of access for one address. Instants are epoch milliseconds. */
 export interface Message {
   /**
@@ -50,6 +35,8 @@ export interface Message {
   readonly webhook: string
   readonly type: ChangeType
   readonly change: Change
+  /** When it was queued, or sent again for the last time. */
+  readonly queuedAt: number
   readonly attempts: number
   /** Null: none yet. Later by any time that it was held back: the three days until it is given up leave that out. */
   readonly firstAttemptAt: number | null
@@ -58,15 +45,10 @@ export interface Message {
   readonly log: readonly Attempt[]
 }
 
-/** The same at every attempt and address: receivers drop duplicates by it. The signature scheme allows no full stop. */
-export function messageIdOf(epoch: string, cursor: number): string {
-  return `msg_${epoch}_${cursor}`
-}
-
 type MessageRow = Selectable<ChangesTable> & Omit<Message, 'change' | 'log'> & { readonly log: string }
 
-const COLUMNS = sql`changes.*, epoch, webhook, type, attempts, first_attempt_at as "firstAttemptAt",
-  next_attempt_at as "dueAt", attempt_log as log`
+const COLUMNS = sql`changes.*, epoch, webhook, type, queued_at as "queuedAt", attempts,
+  first_attempt_at as "firstAttemptAt", next_attempt_at as "dueAt", attempt_log as log`
 
 function messageOf(row: MessageRow): Message {
   return { ...row, change: changeOf(row), log: JSON.parse(row.log) as Attempt[] }
@@ -87,44 +69,6 @@ export async function nextMessageAfter(db: Db, webhook: string, now: number): Pr
     select min(next_attempt_at) as at from messages
     where webhook = ${webhook} and next_attempt_at > ${now}`.execute(db)
   return rows[0]?.at ?? null
-}
-
-/** How the delivery to one address goes. Instants are epoch milliseconds. */
-export interface WebhookState {
-  /** Messages that are not delivered yet. */
-  readonly waiting: number
-  /** When the oldest of them was queued; null: there is none. */
-  readonly oldestWaitingAt: number | null
-  /** Messages in the log that were given up. */
-  readonly failed: number
-  /** The newest delivery; null: there was none. */
-  readonly lastDeliveredAt: number | null
-  /** The newest attempt that failed. */
-  readonly lastError: { readonly at: number; readonly reason: string } | null
-}
-
-const LAST_DELIVERED = 'outbound_delivered'
-const LAST_ERROR = 'outbound_error'
-
-/** @param environments whose messages are counted */
-export async function readWebhookState(
-  db: Db,
-  webhook: string,
-  environments: readonly Environment[] = ENVIRONMENTS,
-): Promise<WebhookState> {
-  const { rows } = await sql<Pick<WebhookState, 'waiting' | 'oldestWaitingAt' | 'failed'>>`
-    select count(case when status = 'pending' then 1 end) as waiting,
-      min(case when status = 'pending' then queued_at end) as "oldestWaitingAt",
-      count(case when status <> 'pending' then 1 end) as failed
-    from messages where status in ('pending', 'gone', 'given_up') and webhook = ${webhook}
-      and environment in (${sql.join(environments)})`.execute(db)
-  const deliveredAt = await getSetting(db, `${LAST_DELIVERED} ${webhook}`)
-  const error = await getSetting(db, `${LAST_ERROR} ${webhook}`)
-  return {
-    ...(rows[0] ?? { waiting: 0, oldestWaitingAt: null, failed: 0 }),
-    lastDeliveredAt: deliveredAt === null ? null : Number(deliveredAt),
-    lastError: error === null ? null : (JSON.parse(error) as WebhookState['lastError']),
-  }
 }
 
 /** The setting for the last queued position in the change log, by address. */
@@ -177,6 +121,8 @@ export async function queueMessages(
 const insert = bulkInsert('messages')
 
 export interface MessageOutcome extends MessageKey, PersonKey {
+  /** Of the message that was sent. */
+  readonly queuedAt: number
   /** With this attempt at its end. */
   readonly log: readonly [...Attempt[], Attempt]
   readonly result:
@@ -192,12 +138,11 @@ export interface MessageOutcome extends MessageKey, PersonKey {
 
 /**
  * Saves results of attempts. Unless a message is to be retried, the customer's next message becomes due. The result of a
- * message that lost its time meanwhile does not count: it is sent again after an earlier one.
+ * message that lost its time meanwhile does not count: it is sent again after an earlier one. Nor does that of an attempt
+ * from before a replay, which an instance may be told of once another one makes the calls.
  */
 export async function recordOutcomes(trx: Tx, outcomes: readonly MessageOutcome[]): Promise<void> {
-  const settings = new Map<string, string>()
-  for (const { cursor, webhook, log, result } of outcomes) {
-    const { at } = log[log.length - 1] as Attempt
+  for (const { cursor, webhook, queuedAt, log, result } of outcomes) {
     const after =
       result.kind === 'retry'
         ? { first_attempt_at: result.firstAttemptAt, next_attempt_at: result.nextAttemptAt }
@@ -207,95 +152,17 @@ export async function recordOutcomes(trx: Tx, outcomes: readonly MessageOutcome[
       .set((eb) => ({ ...after, attempt_log: JSON.stringify(log), attempts: eb('attempts', '+', 1) }))
       .where('cursor', '=', cursor)
       .where('webhook', '=', webhook)
+      .where('queued_at', '=', queuedAt)
       .where('next_attempt_at', 'is not', null)
       .execute()
-    if (result.kind === 'delivered') settings.set(`${LAST_DELIVERED} ${webhook}`, String(at))
-    else settings.set(`${LAST_ERROR} ${webhook}`, JSON.stringify({ at, reason: result.error }))
   }
-  for (const [key, value] of settings) await setSetting(trx, key, value)
+  const noted = outcomes.map(({ webhook, log, result }) => {
+    const { at } = log[log.length - 1] as Attempt
+    return { webhook, at, error: result.kind === 'delivered' ? null : result.error }
+  })
+  await noteOutcomes(trx, noted)
   const customers = outcomes.map(({ webhook, environment, customerId }) => [webhook, environment, customerId])
   await beginNext(trx, customers)
-}
-
-/** `failed`: given up. */
-export type MessageStatus = 'pending' | 'delivered' | 'failed'
-
-const STORED_AS = {
-  pending: ['pending'],
-  delivered: ['delivered'],
-  failed: ['gone', 'given_up'],
-} as const satisfies Record<MessageStatus, readonly Selectable<MessagesTable>['status'][]>
-
-export interface MessageFilter {
-  readonly environments: readonly Environment[]
-  readonly ids?: readonly string[]
-  readonly webhooks?: readonly string[]
-  readonly type?: ChangeType
-  readonly customerId?: string
-  readonly status?: MessageStatus
-  /** Changes from then on, before `to`; epoch milliseconds. */
-  readonly from?: number
-  readonly to?: number
-}
-
-export interface MessagePage {
-  readonly order: 'newest first' | 'oldest first'
-  /** The page begins after it. */
-  readonly after?: MessageKey
-  readonly limit: number
-}
-
-/** A message in the log. Instants are epoch milliseconds. */
-export interface LoggedMessage extends MessageKey, PersonKey {
-  readonly id: string
-  readonly type: ChangeType
-  readonly productId: string
-  readonly status: MessageStatus
-  /** Why it failed. */
-  readonly reason: 'gone' | 'given_up' | null
-  readonly queuedAt: number
-  /** Null: it is not pending, or waits for an earlier message of its customer. */
-  readonly nextAttemptAt: number | null
-  /** The newest ones, oldest first. */
-  readonly attempts: readonly Attempt[]
-}
-
-/** The messages of the log that match, in the order of the change log or its reverse. */
-export async function findMessages(
-  db: Db,
-  { environments, ids, webhooks, type, customerId, status, from, to }: MessageFilter,
-  { order, after, limit }: MessagePage,
-): Promise<readonly LoggedMessage[]> {
-  const [beyond, direction] = order === 'newest first' ? [sql`<`, sql`desc`] : [sql`>`, sql`asc`]
-  const isWhere = [
-    sql`messages.environment in (${sql.join(environments)})`,
-    ids && sql`messages.cursor in (${sql.join(ids.map(numberOfMessage))})`,
-    ids && sql`'msg_' || epoch || '_' || messages.cursor in (${sql.join(ids)})`,
-    webhooks && sql`webhook in (${sql.join(webhooks)})`,
-    type && sql`type = ${type}`,
-    customerId === undefined ? undefined : sql`messages.customer_id = ${customerId}`,
-    status && sql`status in (${sql.join(STORED_AS[status])})`,
-    from === undefined ? undefined : sql`at >= ${from}`,
-    to === undefined ? undefined : sql`at < ${to}`,
-    after && sql`(messages.cursor, webhook) ${beyond} (${after.cursor}, ${after.webhook})`,
-  ].filter((one) => one !== undefined)
-  const { rows } = await sql<Omit<LoggedMessage, 'id' | 'attempts'> & Record<'epoch' | 'log', string>>`
-    select messages.cursor, webhook, epoch, type, messages.environment, messages.customer_id as "customerId",
-      product_id as "productId", case when ${HAS_FAILED} then 'failed' else status end as status,
-      case when ${HAS_FAILED} then status end as reason, queued_at as "queuedAt",
-      next_attempt_at as "nextAttemptAt", attempt_log as log
-    from messages join changes on changes.cursor = messages.cursor where ${sql.join(isWhere, sql` and `)}
-    order by messages.cursor ${direction}, webhook ${direction} limit ${limit}`.execute(db)
-  return rows.map(({ epoch, log, ...row }) => {
-    return { ...row, id: messageIdOf(epoch, row.cursor), attempts: JSON.parse(log) as Attempt[] }
-  })
-}
-
-const HAS_FAILED = sql`status in ('gone', 'given_up')`
-
-/** Of its change; 0 if it is no id of a message. */
-function numberOfMessage(id: string): number {
-  return Number(/^msg_\w+_(\d{1,15})$/.exec(id)?.[1] ?? 0)
 }
 
 /**
@@ -320,29 +187,6 @@ async function requeue(trx: Tx, isOne: RawBuilder<unknown>, now: number): Promis
     returning webhook, environment, customer_id`.execute(trx)
   await beginNext(trx, rows.map(customerOf))
   return rows.length
-}
-
-/** How long the log keeps a message that is not pending, from its change on. */
-export const MESSAGES_KEPT_MS = 30 * 86_400_000
-
-/** Bounds how long one transaction blocks deliveries. */
-const EXPIRED_AT_ONCE = 500
-
-/**
- * Removes some messages about changes before an instant (epoch milliseconds), unless they are pending.
- * @returns how many; 0: there are none
- */
-export async function expireMessages(trx: Tx, before: number): Promise<number> {
-  let count = 0
-  for (const status of [...STORED_AS.delivered, ...STORED_AS.failed]) {
-    const { numAffectedRows } = await sql`
-      delete from messages where (cursor, webhook) in (
-        select oldest.cursor, oldest.webhook from (
-          select cursor, webhook from messages where status = ${status} order by cursor limit ${EXPIRED_AT_ONCE}
-        ) as oldest join changes on changes.cursor = oldest.cursor where at < ${before})`.execute(trx)
-    count += Number(numAffectedRows ?? 0)
-  }
-  return count
 }
 
 export interface RetryMessages extends Omit<RetryFilter, 'target'> {
@@ -375,10 +219,6 @@ export async function retryMessages(
     where status = 'pending' and next_attempt_at is not null and attempts > 0 and ${isAsked}`.execute(trx)
   const failed = only === 'delayed' ? 0 : await requeue(trx, sql`${HAS_FAILED} and ${isAsked}`, now)
   return Number(delayed ?? 0) + failed
-}
-
-export async function forgetMessages(trx: Tx): Promise<void> {
-  await trx.deleteFrom('messages').execute()
 }
 
 /** Gives a time to the earliest pending message of each of these customers, and takes it from any later one. */

@@ -1,23 +1,4 @@
-import type { Environment } from '../provider/event.js'
-import type { Change } from './changes.js'
-import type { MembershipsTable } from './schema.js'
-
-export interface MembershipKey {
-  readonly environment: Environment
-  /** `discord:<guild>:<role>` or `telegram:<group>`, the same in every environment. */
-  readonly target: string
-  readonly accountId: string
-}
-
-export function membershipKey({ environment, target, accountId }: MembershipKey): string {
-  return JSON.stringify([environment, target, accountId])
-}
-
-/** A stored failure: a code that scripts may rely on, and a message for people. */
-export interface Failure {
-  readonly code: string
-  readonly message: string
-}
+import type { Failure, Membership, MembershipKey, StoredState } from '../store/memberships.js'
 
 /**
  * A state as users see it. `settled`: as it should be. `due`: to be done now. `retrying`: failed, and retried
@@ -25,8 +6,6 @@ export interface Failure {
  * is not stored: a removal above the bound, which waits for an operator.
  */
 export type ShownState = 'settled' | 'due' | 'retrying' | 'waiting' | 'parked' | 'unconfirmed'
-
-export type StoredState = MembershipsTable['state']
 
 /**
  * Every stored state, and the state that users see. The first three have a time at which they are due.
@@ -49,43 +28,6 @@ export const SHOWN_AS: Readonly<Record<StoredState, Exclude<ShownState, 'unconfi
   parked: 'parked',
   gone: 'settled',
   settled: 'settled',
-}
-
-/** Whether one platform account should be, and is, a member of one target. Instants are epoch milliseconds. */
-export interface Membership extends MembershipKey {
-  /** The customer with this account for whom it was last computed; there may be others. */
-  readonly customerId: string
-  readonly state: StoredState
-  readonly desired: boolean
-  readonly desiredSince: number
-  /** Why `desired` last changed; null: it never did. */
-  readonly reason: MembershipReason | null
-  /** The platform's last answer; `unknown` also during a call, and for an account that is gone. */
-  readonly applied: MembershipsTable['applied']
-  /** When it said so; null while unknown, unless the account was let in when it asked. */
-  readonly appliedAt: number | null
-  /** Latchkey made it a member, or was about to. Members added by others are never removed. */
-  readonly given: boolean
-  /** An operator confirmed this removal above the bound. */
-  readonly confirmed: boolean
-  readonly attempts: number
-  /** Null unless the state has a due time. */
-  readonly nextAttemptAt: number | null
-  /** The newest failure; null since the last success. */
-  readonly error: Failure | null
-}
-
-/**
- * Why a membership is given or removed: access changed, as the change log says; an account was linked (`link`);
- * products got other targets (`config`); or a restore marked everyone (`restore`).
- */
-export interface MembershipReason {
-  readonly productIds: readonly string[]
-  /** `eventId`: null if no event caused it, or none is known. */
-  readonly cause: {
-    readonly kind: Change['cause']['kind'] | 'link' | 'config' | 'restore'
-    readonly eventId: string | null
-  }
 }
 
 /** The desired state of one account, from access and links. */

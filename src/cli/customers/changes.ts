@@ -1,0 +1,146 @@
+import { InvalidArgumentError } from 'commander'
+import type { z } from 'zod'
+import { DURATION_PATTERN, parseDuration } from '../../config/duration.js'
+import { END_REASON_TEXT } from '../../entitlements/reasons.js'
+import { LatchkeyError } from '../../errors.js'
+import type { changeAnswer } from '../../handlers/customers.js'
+import {
+  apiCommand,
+  flag,
+  instantIn,
+  isoTime,
+  parseBetween,
+  parseId,
+  value,
+  withDefault,
+} from '../command.js'
+import type { CliContext } from '../context.js'
+import { withProgress } from '../progress.js'
+import { table } from '../text.js'
+
+type ChangeJson = z.input<typeof changeAnswer>
+
+interface ChangePage {
+  readonly items: readonly ChangeJson[]
+  readonly pagination: { readonly nextCursor: string | null }
+}
+
+/** The API's maximum page size. */
+const PAGE_SIZE = 100
+const MAX_LIMIT = 100_000
+const DAY_MS = 86_400_000
+
+const PAST = 'Expected an ISO 8601 time, a duration back such as 1d, "yesterday" or "today" (in UTC).'
+
+/** An instant, so long ago, or the beginning of a day. */
+function parsePast(text: string, { now }: CliContext): number {
+  const today = Math.floor(now() / DAY_MS) * DAY_MS
+  if (text === 'today') return today
+  if (text === 'yesterday') return today - DAY_MS
+  const at = DURATION_PATTERN.test(text) ? now() - parseDuration(text) : instantIn(text)
+  if (at === null) throw new InvalidArgumentError(PAST)
+  return at
+}
+
+/** `latchkey changes`: who gained and lost access, and why. An empty list is an answer, not a failure. */
+export const changesCommand = apiCommand('changes', {
+  kind: 'asks',
+  about: 'show who gained and lost access, and why, oldest first',
+  examples: ['changes --lost --from yesterday --to today', 'changes --customer cus_1'],
+  options: {
+    from: value(
+      '<time>',
+      'changes at this time or later: an instant, 1d for a day ago, yesterday, today (default: a day ago, unless --to, --after or a customer is given)',
+      parsePast,
+    ),
+    to: value('<time>', 'changes before this time', parsePast),
+    customer: value('<id>', 'only changes of this customer', parseId),
+    product: value('<id>', 'only changes of this product', parseId),
+    lost: flag('only where access was lost'),
+    gained: flag('only where access was gained'),
+    after: value('<cursor>', 'continue where the previous list ended'),
+    limit: withDefault(
+      value('<n>', `how many at most, 1 to ${MAX_LIMIT}`, parseBetween(1, MAX_LIMIT)),
+      1_000,
+    ),
+  },
+  check({ options: { from, to } }) {
+    if (from !== undefined && to !== undefined && from > to)
+      throw new LatchkeyError('usage', '--from is later than --to')
+  },
+  async run({ api, options, context, show }) {
+    const { to, customer, product, lost, gained, after, limit } = options
+    const isBounded = to !== undefined || after !== undefined || customer !== undefined
+    const from = options.from ?? (isBounded ? undefined : context.now() - DAY_MS)
+    const isAsked = (change: ChangeJson) =>
+      (product === undefined || change.productId === product) &&
+      ((!lost && !gained) || (lost && turnOf(change) === 'lost') || (gained && turnOf(change) === 'gained'))
+    const query = { environment: api.environment, customerId: customer, from: isoTime(from), to: isoTime(to) }
+    const found: ChangeJson[] = []
+    let cursor = after ?? null
+    await withProgress(context, async (progress) => {
+      let read = 0
+      do {
+        const page: ChangePage = await api.get('/changes', { ...query, limit: PAGE_SIZE, cursor })
+        found.push(...page.items.filter(isAsked))
+        read += page.items.length
+        progress.show(null, `${read} changes read`)
+        cursor = page.pagination.nextCursor
+      } while (cursor !== null && found.length < limit)
+    })
+    const items = found.slice(0, limit)
+    // Of a page that had more than the limit leaves, the rest comes after the last one shown.
+    const next = found.length > limit ? (items.at(-1)?.cursor ?? null) : cursor
+    show({ items, hasMore: next !== null, next }, (paint) =>
+      items.length === 0 ? 'no such change\n' : table(items.map(changeCells), paint),
+    )
+    if (next !== null && !options.json)
+      context.err(`note: there are later changes: continue with --after ${next}\n`)
+  },
+})
+
+type Turn = 'lost' | 'gained' | 'changed'
+
+function turnOf({ before, after }: ChangeJson): Turn {
+  if (before.active === after.active) return 'changed'
+  return after.active ? 'gained' : 'lost'
+}
+
+/** `2026-01-31T12:00:00.000Z  cus_1  pro_1  lost  the payment was refunded  evt_1`. */
+function changeCells(change: ChangeJson): string[] {
+  const { at, customerId, productId, cause } = change
+  const by = { event: cause.eventId ?? '', clock: 'by the clock', rebuild: 'by a rebuild' }[cause.kind]
+  return [at, customerId, productId, turnOf(change), reasonOf(change), by]
+}
+
+function reasonOf(change: ChangeJson): string {
+  const { before, after } = change
+  switch (turnOf(change)) {
+    case 'lost':
+      return statusText(after.status)
+    case 'gained': {
+      const end = after.until === null ? '' : `until ${after.until}`
+      return before.status === 'blocked' ? `unblocked ${end}`.trimEnd() : end
+    }
+    case 'changed':
+      if (!after.active) return statusText(after.status)
+      if (after.until !== before.until)
+        return after.until === null ? 'its end is lifted' : `ends at ${after.until}`
+      return after.status === 'ending' ? 'is to be canceled when its period ends' : after.status
+  }
+}
+
+/** Why there is no access. */
+function statusText(status: ChangeJson['after']['status']): string {
+  switch (status) {
+    case 'blocked':
+      return 'blocked by hand'
+    case 'none':
+      return 'no stored event gives it'
+    case 'active':
+    case 'ending':
+      return status
+    default:
+      return END_REASON_TEXT[status]
+  }
+}

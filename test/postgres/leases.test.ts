@@ -1,0 +1,71 @@
+import { sql } from 'kysely'
+import { describe, expect, it } from 'vitest'
+import { openStoreAt } from '../world.js'
+import { storeAt } from './lease-store.js'
+
+describe('a lease', () => {
+  it('is held by one, and keeps a holder who was stopped for a while from writing', async () => {
+    const file = 'a lease'
+    const [one, other] = [await storeAt(file, 'test'), await storeAt(file, 'test')]
+    const outcome = await one.lease.during(one.own, async (fenced) => {
+      expect(await other.lease.during(other.own, async () => 'both')).toBeNull()
+      const write = () =>
+        fenced.transaction().execute((trx) => sql`insert into settings values ('written', 'x')`.execute(trx))
+      // What others find once this one has stood still for too long.
+      await sql`update settings set value = split_part(value, ' ', 1) || ' 1' where key = 'lease.test'`.execute(
+        fenced,
+      )
+      expect(await other.lease.during(other.own, () => write().catch(({ message }: Error) => message))).toBe(
+        'Another instance has taken this over.',
+      )
+      return 'ended'
+    })
+    expect(outcome).toBe('ended')
+    const { rows } = await sql`select key from settings where key in ('lease.test', 'written')`.execute(
+      one.reader,
+    )
+    expect(rows).toEqual([])
+    await Promise.all([one.close(), other.close()])
+  })
+
+  it('ends for a holder that cannot renew it before another one takes it', async () => {
+    const file = 'a lease that ends'
+    const [one, other] = [await storeAt(file, 'test'), await storeAt(file, 'test')]
+    const changes: string[] = []
+    const taken = Promise.withResolvers<void>()
+    const takenOver = Promise.withResolvers<void>()
+    one.lease.keep(() => {
+      changes.push(one.lease.isHeld() ? 'one has it' : 'one has lost it')
+      taken.resolve()
+    })
+    await taken.promise
+    other.lease.keep(() => {
+      changes.push('the other has it')
+      takenOver.resolve()
+    })
+    await one.close()
+    await takenOver.promise
+    expect(changes).toEqual(['one has it', 'one has lost it', 'the other has it'])
+    await Promise.all([one.lease.release(), other.lease.release()])
+    await other.close()
+  })
+
+  it('is taken from a holder that has not renewed it for 15 s, whatever end the database shows', async () => {
+    const takeFrom = async (value: string) => {
+      const file = `a lease of ${value}`
+      const store = await storeAt(file, 'test')
+      const db = await openStoreAt(file, { readOnly: false })
+      await sql`insert into settings values ('lease.test', ${value})`.execute(db)
+      const from = performance.now()
+      const taken = Promise.withResolvers<void>()
+      store.lease.keep(taken.resolve)
+      await taken.promise
+      expect(performance.now() - from).toBeGreaterThan(15_000)
+      expect(store.lease.isHeld()).toBe(true)
+      await store.lease.release()
+      await Promise.all([db.destroy(), store.close()])
+    }
+    // As after a step of the clock of the database, ahead or back.
+    await Promise.all([takeFrom('another 1'), takeFrom('another 9999999999999')])
+  })
+})
