@@ -44,7 +44,7 @@ import { isStoreBroken } from './store/engine.js'
 import { loadErasure, loadUnfinishedErasures } from './store/erasures.js'
 import { loadManualEvent } from './store/events.js'
 import { MESSAGES_KEPT_MS } from './store/messages.js'
-import { loadJob } from './store/recompute.js'
+import { readJob } from './store/recompute.js'
 import { policyFingerprint, policyInForce } from './store/settings.js'
 import { ensurePrivateFile } from './store/sqlite/file.js'
 import { openStore } from './store/sqlite/store.js'
@@ -315,7 +315,8 @@ export async function startDaemon(
         policyInForce: () => policyInForce(store.reader),
         policyIn: policyFrom,
         unfinishedAt: async () => {
-          const job = await loadJob(store.reader)
+          const job = await readJob(store.reader)
+          if (job === 'newer') return 0
           return job?.endpoints === null ? job.reached : null
         },
       },
