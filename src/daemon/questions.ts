@@ -20,7 +20,7 @@ import { knownProducts } from '../store/entitlements.js'
 import { readEvent, readEventBody, readEventPage } from '../store/event-questions.js'
 import { loadTargetRefs } from '../store/memberships.js'
 import { findMessages } from '../store/message-log.js'
-import { loadJob } from '../store/recompute.js'
+import { readJob } from '../store/recompute.js'
 import type { Database, Db } from '../store/schema.js'
 import { policyFingerprint, policyInForce } from '../store/settings.js'
 import { readWebhooks } from '../sync/outbound/outbound.js'
@@ -101,7 +101,8 @@ export function questionDeps(
       policyInForce: () => policyInForce(db),
       policyIn: policyFrom,
       unfinishedAt: async () => {
-        const job = await loadJob(db)
+        const job = await readJob(db)
+        if (job === 'newer') return 0
         return job?.endpoints === null ? job.reached : null
       },
     },

@@ -1,6 +1,9 @@
 import { once } from 'node:events'
+import { constants, setPriority } from 'node:os'
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
+import { sql } from 'kysely'
 import type { Db } from '../store/schema.js'
+import { KEEP_UPPER_PAGES } from '../store/sqlite/connection.js'
 import { openDatabase } from '../store/sqlite/dialect.js'
 import type { ComparedDatabase, Comparison, ComparisonMessage, ComparisonTurn } from './compare.js'
 import { compareStored } from './compare.js'
@@ -25,10 +28,16 @@ async function clock(): Promise<number> {
 }
 
 async function open({ file, postgres }: ComparedDatabase): Promise<Db> {
-  if (postgres === undefined) return openDatabase(file, { readOnly: true })
+  if (postgres === undefined) {
+    const db = openDatabase(file, { readOnly: true })
+    await sql`pragma ${sql.raw(KEEP_UPPER_PAGES)}`.execute(db)
+    return db
+  }
   return (await import('../store/postgres/store.js')).openReader(postgres)
 }
 
+// Deliveries and questions go first where the processors are busy. Elsewhere, this would be of the whole process.
+if (process.platform === 'linux') setPriority(constants.priority.PRIORITY_BELOW_NORMAL)
 const db = await open(database)
 try {
   const report = await compareStored(db, plan, {

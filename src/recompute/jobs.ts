@@ -8,7 +8,7 @@ import { isLatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import { hasErasedSince } from '../store/erasures.js'
 import type { EventFilter } from '../store/event-walk.js'
-import { loadJob, loadJobRecord, loadJobRecords, notMoved } from '../store/recompute.js'
+import { loadJob, loadJobRecord, loadJobRecords, notMoved, ofNewer, readJob } from '../store/recompute.js'
 import { type Db, ENVIRONMENTS } from '../store/schema.js'
 import type { CallPreview } from '../sync/preview-calls.js'
 import type { WriteSync } from '../sync/writes.js'
@@ -158,11 +158,9 @@ export function createRecomputeJobs(deps: RecomputeJobsDeps) {
     },
     /** Continues to move all sources to the policy in force, if that was interrupted. */
     async resume(): Promise<void> {
-      const stored = await loadJob(db).catch((error: unknown) => {
-        if (!isLatchkeyError(error, 'rebuild_running')) throw error
-        log.warn(error.message)
-      })
-      if (!stored?.isMoving || (await current()) !== null) return
+      const stored = await readJob(db)
+      if (stored === 'newer') log.warn(ofNewer().message)
+      if (stored === 'newer' || !stored?.isMoving || (await current()) !== null) return
       log.warn('not every source has been moved to the policy in force: continuing')
       await startRebuild(stored.policy)
     },
@@ -204,14 +202,14 @@ function runAlone(
     onBegun()
     const over = new AbortController()
     const saving = keepSaved(own, writeSync, over.signal)
-    const ended = await work(own, apply, deps).then(
-      (report) => () => succeed(own.job, report, deps),
-      (error: unknown) => () => Promise.reject(error),
-    )
+    const working = work(own, apply, deps)
+    await Promise.allSettled([working])
     over.abort()
     await saving
     // That it has ended is seen once it is saved.
-    own.job = await ended().catch((error: unknown) => fail(own.job, error, deps))
+    own.job = await working
+      .then((report) => succeed(own.job, report, deps))
+      .catch((error: unknown) => fail(own.job, error, deps))
   })
 }
 

@@ -83,17 +83,23 @@ export function inForm<Form>(text: string): Form | null {
 
 export const textOf = (form: object): string => JSON.stringify({ version: VERSION, ...form })
 
-/**
- * Null if there is no unfinished job.
- * @throws {LatchkeyError} `rebuild_running` if a newer Latchkey began it
- */
-export async function loadJob(db: Db): Promise<StoredJob | null> {
+/** Null if there is no unfinished job; `newer` if a newer Latchkey began it. */
+export async function readJob(db: Db): Promise<StoredJob | 'newer' | null> {
   const stored = await getSetting(db, JOB)
-  if (stored === null) return null
-  const job = inForm<StoredJob>(stored)
-  if (job !== null) return job
-  const todo = 'let that version finish it (`latchkey rebuild`).'
-  throw new LatchkeyError('rebuild_running', `A newer Latchkey began a rebuild or replay here: ${todo}`)
+  return stored === null ? null : (inForm<StoredJob>(stored) ?? 'newer')
+}
+
+/** @throws {LatchkeyError} `rebuild_running` if a newer Latchkey began the unfinished job */
+export async function loadJob(db: Db): Promise<StoredJob | null> {
+  const job = await readJob(db)
+  if (job === 'newer') throw ofNewer()
+  return job
+}
+
+export function ofNewer(): LatchkeyError {
+  const message =
+    'A newer Latchkey began a rebuild or replay here: let that version finish it (`latchkey rebuild`).'
+  return new LatchkeyError('rebuild_running', message)
 }
 
 /** @throws {LatchkeyError} `rebuild_running` */

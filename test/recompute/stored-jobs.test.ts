@@ -46,7 +46,7 @@ function jobsOn({ db, recompute }: RecomputeStore) {
     clock: () => NOW,
     log: pino({ level: 'warn' }, { write: (line) => void warnings.push(JSON.parse(line).msg) }),
   })
-  return { ...jobs, warnings }
+  return { jobs, warnings }
 }
 
 it('an interrupted rebuild of 1.0.0 is continued', async () => {
@@ -58,14 +58,14 @@ it('an interrupted rebuild of 1.0.0 is continued', async () => {
 })
 
 it('what 1.0.0 knew of its last verification is shown, and one that it did not end as stopped', async () => {
-  const jobs = jobsOn(await storeWith({ 'job.verification': VERIFICATION_OF_1_0_0 }))
+  const { jobs } = jobsOn(await storeWith({ 'job.verification': VERIFICATION_OF_1_0_0 }))
   expect(await jobs.last('verification')).toMatchObject({
     number: 3,
     outcome: { state: 'done', report: { differences: { count: 0 } } },
   })
   const { outcome: _, ...rest } = JSON.parse(VERIFICATION_OF_1_0_0)
   const running = JSON.stringify({ ...rest, outcome: { state: 'running' } })
-  const others = jobsOn(await storeWith({ 'job.verification': running }))
+  const { jobs: others } = jobsOn(await storeWith({ 'job.verification': running }))
   expect(await others.last('verification')).toMatchObject({ outcome: { state: 'stopped' } })
   expect(await others.startComparison('verification', ['live'], null, 1)).toMatchObject({ number: 4 })
   await others.close()
@@ -74,7 +74,7 @@ it('what 1.0.0 knew of its last verification is shown, and one that it did not e
 it('what is unfinished, and what is known of jobs, is stored with the version of its form', async () => {
   const store = await storeWith()
   expect(await interruptedAt(2, store, REBUILD)).toBe('rebuild_interrupted')
-  const jobs = jobsOn(store)
+  const { jobs } = jobsOn(store)
   await jobs.startComparison('verification', ['live'], null, 1)
   await jobs.close()
   for (const key of ['recompute', 'job.verification'])
@@ -86,11 +86,11 @@ it('a rebuild that a newer Latchkey began is left to that one', async () => {
   const store = await storeWith({ recompute })
   const refused = { code: 'rebuild_running', message: expect.stringMatching(/^A newer Latchkey began/) }
   for (const plan of [REBUILD, VERIFY]) await expect(store.recompute(plan)).rejects.toMatchObject(refused)
-  const jobs = jobsOn(store)
+  const { jobs, warnings } = jobsOn(store)
   await expect(jobs.startRebuild(DOCUMENTED_POLICY)).rejects.toMatchObject(refused)
   // At a start, which goes on.
   await jobs.resume()
-  expect(jobs.warnings).toEqual([expect.stringMatching(/^A newer Latchkey began/)])
+  expect(warnings).toEqual([expect.stringMatching(/^A newer Latchkey began/)])
   expect(await store.stored('recompute')).toBe(recompute)
 })
 
@@ -99,7 +99,7 @@ it('what only a newer Latchkey knows of a job is not shown, and hinders nothing'
     'job.verification': newer(VERIFICATION_OF_1_0_0),
     'job.rep_1': newer(VERIFICATION_OF_1_0_0.replaceAll('"verification"', '"replay"')),
   })
-  const jobs = jobsOn(store)
+  const { jobs } = jobsOn(store)
   expect(await jobs.last('verification')).toBeNull()
   expect(await jobs.replays()).toEqual([])
   expect(await jobs.current()).toBeNull()
