@@ -2,7 +2,9 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync }
 import { join } from 'node:path'
 import { type Kysely, sql } from 'kysely'
 import { describe, expect, it } from 'vitest'
+import { openPostgres } from '../../src/store/postgres/dialect.js'
 import type { Database } from '../../src/store/schema.js'
+import { openDatabase } from '../../src/store/sqlite/dialect.js'
 import { deliver, eventsOf, storiesOf } from '../stories.js'
 import {
   answerOf,
@@ -130,7 +132,13 @@ describe('where no daemon runs, a command that asks', () => {
     }
     await askAll()
     expect(await contentOf(folder)).toEqual(before)
-    await onStore(folder, (db) => db.transaction().execute(askAll))
+    const { url } = ENGINE === 'postgres' ? await postgresAt(databaseIn(folder)) : { url: '' }
+    const holder =
+      ENGINE === 'postgres'
+        ? openPostgres({ url, connections: 1, statementTimeoutMs: 0 }, 'migrate')
+        : openDatabase(databaseIn(folder), { readOnly: false })
+    await holder.transaction().execute(askAll)
+    await holder.destroy()
   })
 
   it('answers as the daemon does', async () => {
