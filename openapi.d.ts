@@ -228,6 +228,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/changes/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The change log as server-sent events, each with a Change as its data.
+         * @description Needs a key with the scope `read`.
+         */
+        get: operations["streamChanges"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/customers/{customerId}/grants": {
         parameters: {
             query?: never;
@@ -329,26 +349,6 @@ export interface paths {
          * @description Needs a key with the scope `write`.
          */
         put: operations["linkAccounts"];
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/changes/stream": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * The change log as server-sent events, each with a Change as its data.
-         * @description Needs a key with the scope `read`.
-         */
-        get: operations["streamChanges"];
-        put?: never;
         post?: never;
         delete?: never;
         options?: never;
@@ -548,6 +548,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/rebuild/verification": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The progress and result of the last verification.
+         * @description Needs a key with the scope `admin` for both environments.
+         */
+        get: operations["getVerification"];
+        put?: never;
+        /**
+         * Finds stored access that differs from what its events say.
+         * @description Needs a key with the scope `admin` for both environments.
+         */
+        post: operations["startVerification"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/policy/apply": {
         parameters: {
             query?: never;
@@ -586,30 +610,6 @@ export interface paths {
          * @description Needs a key with the scope `admin` for both environments.
          */
         post: operations["startRebuild"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/rebuild/verification": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * The progress and result of the last verification.
-         * @description Needs a key with the scope `admin` for both environments.
-         */
-        get: operations["getVerification"];
-        put?: never;
-        /**
-         * Finds stored access that differs from what its events say.
-         * @description Needs a key with the scope `admin` for both environments.
-         */
-        post: operations["startVerification"];
         delete?: never;
         options?: never;
         head?: never;
@@ -676,6 +676,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/sync/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The log of the outbound webhooks, newest first: each message, and the attempts to deliver it.
+         * @description Needs a key with the scope `admin`.
+         */
+        get: operations["listMessages"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/sync/run": {
         parameters: {
             query?: never;
@@ -708,26 +728,6 @@ export interface paths {
          * @description Needs a key with the scope `admin`.
          */
         get: operations["checkSync"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/sync/messages": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * The log of the outbound webhooks, newest first: each message, and the attempts to deliver it.
-         * @description Needs a key with the scope `admin`.
-         */
-        get: operations["listMessages"];
         put?: never;
         post?: never;
         delete?: never;
@@ -996,26 +996,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/keys": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * The API keys, without their secrets, and when each was last used.
-         * @description Needs a key with the scope `admin` for both environments.
-         */
-        get: operations["listKeys"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/reload": {
         parameters: {
             query?: never;
@@ -1050,6 +1030,26 @@ export interface paths {
          * @description Needs a key with the scope `admin` for both environments.
          */
         post: operations["stopDaemon"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The API keys, without their secrets, and when each was last used.
+         * @description Needs a key with the scope `admin` for both environments.
+         */
+        get: operations["listKeys"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1922,20 +1922,6 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"] & {
                     /** @enum {string} */
                     code: "body_too_large";
-                };
-            };
-        };
-        /** @description `config_invalid`: A secret is missing. `internal_error`: Internal error. */
-        "config_invalid-or-internal_error": {
-            headers: {
-                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
-                "X-Request-Id": string;
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"] & {
-                    /** @enum {string} */
-                    code: "config_invalid" | "internal_error";
                 };
             };
         };
@@ -3321,6 +3307,45 @@ export interface operations {
             503: components["responses"]["store_unavailable"];
         };
     };
+    streamChanges: {
+        parameters: {
+            query?: {
+                /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
+                environment?: components["schemas"]["Environment"];
+                /** @description Begins after this change, or answer about access; now if omitted. */
+                cursor?: string;
+            };
+            header?: {
+                /** @description The cursor of the last event received: goes on after it, whatever `cursor` says. */
+                "Last-Event-ID"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["key_expired-or-unauthorized"];
+            403: components["responses"]["forbidden"];
+            408: components["responses"]["body_incomplete"];
+            410: components["responses"]["cursor_reset"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unavailable-or-too_many_streams"];
+        };
+    };
     grantProduct: {
         parameters: {
             query?: {
@@ -3733,45 +3758,6 @@ export interface operations {
             503: components["responses"]["not_stored-or-store_unavailable"];
         };
     };
-    streamChanges: {
-        parameters: {
-            query?: {
-                /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
-                environment?: components["schemas"]["Environment"];
-                /** @description Begins after this change, or answer about access; now if omitted. */
-                cursor?: string;
-            };
-            header?: {
-                /** @description The cursor of the last event received: goes on after it, whatever `cursor` says. */
-                "Last-Event-ID"?: string;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description OK */
-            200: {
-                headers: {
-                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
-                    "X-Request-Id": string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "text/event-stream": string;
-                };
-            };
-            400: components["responses"]["invalid_request"];
-            401: components["responses"]["key_expired-or-unauthorized"];
-            403: components["responses"]["forbidden"];
-            408: components["responses"]["body_incomplete"];
-            410: components["responses"]["cursor_reset"];
-            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
-            431: components["responses"]["headers_too_large"];
-            500: components["responses"]["internal_error"];
-            503: components["responses"]["store_unavailable-or-too_many_streams"];
-        };
-    };
     listEvents: {
         parameters: {
             query?: {
@@ -4043,7 +4029,7 @@ export interface operations {
             415: components["responses"]["encoding_not_supported-or-media_type_not_supported"];
             429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
-            500: components["responses"]["config_invalid-or-internal_error"];
+            500: components["responses"]["internal_error"];
             503: components["responses"]["not_stored-or-store_unavailable"];
         };
     };
@@ -4340,6 +4326,82 @@ export interface operations {
             503: components["responses"]["not_stored-or-store_unavailable"];
         };
     };
+    getVerification: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Job"];
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["key_expired-or-unauthorized"];
+            403: components["responses"]["forbidden"];
+            408: components["responses"]["body_incomplete"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unavailable"];
+        };
+    };
+    startVerification: {
+        parameters: {
+            query?: {
+                /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
+                environment?: components["schemas"]["Environment"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    policy?: unknown;
+                    /** @default 1000 */
+                    named?: number;
+                };
+            };
+        };
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    /** @description Where to ask for the progress. */
+                    Location: string;
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Job"];
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["key_expired-or-unauthorized"];
+            403: components["responses"]["forbidden"];
+            408: components["responses"]["body_incomplete"];
+            409: components["responses"]["rebuild_running-or-replay_running"];
+            413: components["responses"]["body_too_large"];
+            415: components["responses"]["encoding_not_supported"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["not_stored-or-store_unavailable"];
+        };
+    };
     applyPolicy: {
         parameters: {
             query?: {
@@ -4440,82 +4502,6 @@ export interface operations {
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["store_unavailable"];
-        };
-    };
-    getVerification: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description OK */
-            200: {
-                headers: {
-                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
-                    "X-Request-Id": string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Job"];
-                };
-            };
-            400: components["responses"]["invalid_request"];
-            401: components["responses"]["key_expired-or-unauthorized"];
-            403: components["responses"]["forbidden"];
-            408: components["responses"]["body_incomplete"];
-            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
-            431: components["responses"]["headers_too_large"];
-            500: components["responses"]["internal_error"];
-            503: components["responses"]["store_unavailable"];
-        };
-    };
-    startVerification: {
-        parameters: {
-            query?: {
-                /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
-                environment?: components["schemas"]["Environment"];
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: {
-            content: {
-                "application/json": {
-                    policy?: unknown;
-                    /** @default 1000 */
-                    named?: number;
-                };
-            };
-        };
-        responses: {
-            /** @description Accepted */
-            202: {
-                headers: {
-                    /** @description Where to ask for the progress. */
-                    Location: string;
-                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
-                    "X-Request-Id": string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Job"];
-                };
-            };
-            400: components["responses"]["invalid_request"];
-            401: components["responses"]["key_expired-or-unauthorized"];
-            403: components["responses"]["forbidden"];
-            408: components["responses"]["body_incomplete"];
-            409: components["responses"]["rebuild_running-or-replay_running"];
-            413: components["responses"]["body_too_large"];
-            415: components["responses"]["encoding_not_supported"];
-            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
-            431: components["responses"]["headers_too_large"];
-            500: components["responses"]["internal_error"];
-            503: components["responses"]["not_stored-or-store_unavailable"];
         };
     };
     getSync: {
@@ -4633,6 +4619,63 @@ export interface operations {
             503: components["responses"]["store_unavailable"];
         };
     };
+    listMessages: {
+        parameters: {
+            query?: {
+                /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
+                environment?: components["schemas"]["Environment"];
+                /** @description Only the message with this id, which each address may have. */
+                id?: string;
+                /** @description The id of an address in `sync.webhooks` of the config. */
+                webhook?: string;
+                /** @description Only messages of this type. */
+                type?: "entitlement.granted" | "entitlement.changed" | "entitlement.revoked";
+                /** @description Only messages with this status. */
+                status?: "pending" | "delivered" | "failed";
+                /** @description The id of a customer of the payments service. */
+                customerId?: string;
+                /** @description Only changes at this instant or later. */
+                from?: string;
+                /** @description Only changes before this instant. */
+                to?: string;
+                /** @description The maximum number of items on the page. */
+                limit?: number;
+                /** @description The `nextCursor` of the page before; the first page if omitted. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        items: components["schemas"]["Message"][];
+                        pagination: {
+                            nextCursor: string | null;
+                            hasMore: boolean;
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["key_expired-or-unauthorized"];
+            403: components["responses"]["forbidden"];
+            408: components["responses"]["body_incomplete"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unavailable"];
+        };
+    };
     runSync: {
         parameters: {
             query?: {
@@ -4726,63 +4769,6 @@ export interface operations {
                             ok: boolean;
                             message: string;
                         }[];
-                    };
-                };
-            };
-            400: components["responses"]["invalid_request"];
-            401: components["responses"]["key_expired-or-unauthorized"];
-            403: components["responses"]["forbidden"];
-            408: components["responses"]["body_incomplete"];
-            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
-            431: components["responses"]["headers_too_large"];
-            500: components["responses"]["internal_error"];
-            503: components["responses"]["store_unavailable"];
-        };
-    };
-    listMessages: {
-        parameters: {
-            query?: {
-                /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
-                environment?: components["schemas"]["Environment"];
-                /** @description Only the message with this id, which each address may have. */
-                id?: string;
-                /** @description The id of an address in `sync.webhooks` of the config. */
-                webhook?: string;
-                /** @description Only messages of this type. */
-                type?: "entitlement.granted" | "entitlement.changed" | "entitlement.revoked";
-                /** @description Only messages with this status. */
-                status?: "pending" | "delivered" | "failed";
-                /** @description The id of a customer of the payments service. */
-                customerId?: string;
-                /** @description Only changes at this instant or later. */
-                from?: string;
-                /** @description Only changes before this instant. */
-                to?: string;
-                /** @description The maximum number of items on the page. */
-                limit?: number;
-                /** @description The `nextCursor` of the page before; the first page if omitted. */
-                cursor?: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description OK */
-            200: {
-                headers: {
-                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
-                    "X-Request-Id": string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        items: components["schemas"]["Message"][];
-                        pagination: {
-                            nextCursor: string | null;
-                            hasMore: boolean;
-                        };
                     };
                 };
             };
@@ -5282,36 +5268,6 @@ export interface operations {
             503: components["responses"]["store_unavailable"];
         };
     };
-    listKeys: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description OK */
-            200: {
-                headers: {
-                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
-                    "X-Request-Id": string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Keys"];
-                };
-            };
-            400: components["responses"]["invalid_request"];
-            401: components["responses"]["key_expired-or-unauthorized"];
-            403: components["responses"]["forbidden"];
-            408: components["responses"]["body_incomplete"];
-            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
-            431: components["responses"]["headers_too_large"];
-            500: components["responses"]["internal_error"];
-            503: components["responses"]["store_unavailable"];
-        };
-    };
     reloadConfig: {
         parameters: {
             query?: never;
@@ -5363,6 +5319,36 @@ export interface operations {
                         /** @constant */
                         stopping: true;
                     };
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["key_expired-or-unauthorized"];
+            403: components["responses"]["forbidden"];
+            408: components["responses"]["body_incomplete"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unavailable"];
+        };
+    };
+    listKeys: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Keys"];
                 };
             };
             400: components["responses"]["invalid_request"];

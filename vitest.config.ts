@@ -3,12 +3,13 @@ import { TotalsReporter } from './test/setup/totals-reporter.js'
 
 /** What a store does for everything above it: these run on both engines. */
 const ON_BOTH_ENGINES = [
-  'cli/{import,recompute,sync}',
+  'cli/{asking,import,recompute,sync}',
   'daemon/{access,altered-bodies,change-stream,changes,customers,event,events,explanation,manual-acts}',
   'daemon/{membership-log,odd-payload,payload,questions,rebuilds,replays,retention}',
   'history/export',
   'ingest/any-order',
   'people/{erasure,ids}',
+  'recompute/compare',
   'releases',
   'sync/{failures,follow,removals}',
   'sync/telegram/updates',
@@ -19,6 +20,8 @@ const ON_POSTGRES = 'test/postgres/**/*.test.ts'
 
 export default defineConfig({
   test: {
+    // As the program has it: a store that no process has open is read by an address that says so.
+    env: { SQLITE_USE_URI: '1' },
     setupFiles: ['test/setup/declared-answers.ts'],
     reporters: ['default', new TotalsReporter()],
     testTimeout: 120_000,
@@ -43,8 +46,8 @@ export default defineConfig({
         test: {
           name: 'postgres',
           include: [...ON_BOTH_ENGINES, ON_POSTGRES],
-          globalSetup: ['test/setup/postgres.ts'],
-          env: { TEST_ENGINE: 'postgres' },
+          globalSetup: ['test/setup/build.ts', 'test/setup/postgres.ts'],
+          env: { SQLITE_USE_URI: '1', TEST_ENGINE: 'postgres' },
         },
       },
     ],

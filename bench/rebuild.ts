@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { countEvents } from './count-events.js'
 import { median } from './load/percentile.js'
 import { ROUND_DEFAULTS, readOptions, roundOptions } from './options.js'
-import { ALONE, measureMeanwhile } from './rebuild/deliveries-meanwhile.js'
+import { ALONE, type Measured, measureMeanwhile } from './rebuild/deliveries-meanwhile.js'
 import { type Effort, effortOf } from './rebuild/effort.js'
 import { measureReading } from './rebuild/read-loop.js'
 import { rebuildOnce } from './rebuild/rebuilding.js'
@@ -19,17 +19,18 @@ import { createWorkFolder, onDisk } from './work-folder.js'
 
 /*
  * How long a rebuild of a large store takes, and `rebuild --verify`, beside a loop that only reads the same events
- * and parses them; and how fast deliveries are acknowledged meanwhile. About 3 kB of disk for each event.
+ * and parses them; and how fast deliveries are acknowledged during a rebuild, and during a verification. About 3 kB of disk for each event.
  * On Linux: it tells what another process costs.
  *
  *   node --import ./scripts/typescript.js bench/rebuild.ts [--customers 100000] [--events-per-customer 10] [--sample 100] [--rounds 3]
  *                              [--requests 20000] [--warm-up 3000] [--connections 64] [--folder F]
+ *                              [--against F: where another version of Latchkey is built]
  *
  * With --folder the store stays there, and the next run of that size takes it as it is.
  */
 
 const machine = machineNow()
-const { folder, numbers } = readOptions({
+const { folder, against, numbers } = readOptions({
   ...ROUND_DEFAULTS,
   customers: 100_000,
   'events-per-customer': 10,
@@ -80,22 +81,28 @@ function medianOf(efforts: readonly Effort[]): Effort {
   return { seconds: of('seconds'), cpuSeconds: of('cpuSeconds'), diskMb: of('diskMb'), peakMb: of('peakMb') }
 }
 
-async function measureDeliveries(store: GeneratedStore): Promise<Section> {
-  const { standings, rebuildSeconds } = await measureMeanwhile(store, options)
-  const told = rebuildSeconds.map((seconds) => `${figure(seconds)} s`).join(', ')
+async function measureDeliveries(measured: readonly Measured[]): Promise<Section> {
+  const { standings, seconds } = await measureMeanwhile(measured, options)
+  const took = Object.entries(seconds).map(
+    ([name, each]) => `${name}: ${each.map((one) => `${figure(one)} s`).join(', ')}`,
+  )
   return {
     title: 'Deliveries meanwhile',
-    explanation: `${describeRounds(options)} Half the deliveries are of customers that the store knows. Rebuilds that ended among them took ${told || 'longer than these'}.`,
-    table: standingsTable(standings, [ALONE]),
-    data: { standings, rebuildSeconds },
+    explanation: `${describeRounds(options)} Half the deliveries are of customers that the store knows. What ended among them took: ${took.join('; ') || 'longer than these'}.`,
+    table: standingsTable(standings, [ALONE, ...(against === undefined ? [] : [`${ALONE}, before`])]),
+    data: { standings, seconds },
   }
 }
 
 const work = createWorkFolder(folder)
 const size = { customers: numbers.customers, eventsPerCustomer: numbers['events-per-customer'] }
 const kept = folder === undefined ? work : onDisk(folder)
-const store = await generateStore(join(kept, `${size.customers}x${size.eventsPerCustomer}`), size, (done) =>
-  console.error(`${done} of ${size.customers} customers`),
-)
+const generate = (name: string) =>
+  generateStore(join(kept, `${name}${size.customers}x${size.eventsPerCustomer}`), size, (done) =>
+    console.error(`${done} of ${size.customers} customers`),
+  )
+const store = await generate('')
 await checkSample(store, numbers.sample)
-report('rebuild', machine, [await measureWork(store, options), await measureDeliveries(store)])
+const measured: Measured[] = [{ store }]
+if (against !== undefined) measured.push({ store: await generate('before-'), project: against })
+report('rebuild', machine, [await measureWork(store, options), await measureDeliveries(measured)])

@@ -12,6 +12,7 @@ const ENTRIES = [
   'daemon/writer-thread',
   'doctor/examine-thread',
   'operations/backup-thread',
+  'recompute/compare-thread',
   'store/sqlite/checkpoint-thread',
 ]
 

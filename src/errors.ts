@@ -28,7 +28,7 @@ export const ERRORS = {
   event_not_found: [404, 'Event not found'],
   body_removed: [410, 'Body removed'],
   body_already_read: [500, 'Body already read'],
-  config_invalid: [500, 'A secret is missing'],
+  config_invalid: null,
   config_missing: null,
   store_in_use: null,
   store_missing: null,

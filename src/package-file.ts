@@ -19,6 +19,7 @@ type Thread =
   | 'daemon/writer-thread'
   | 'doctor/examine-thread'
   | 'operations/backup-thread'
+  | 'recompute/compare-thread'
   | 'store/sqlite/checkpoint-thread'
 
 /** The built file of a thread, even if the sources themselves run, as in tests: threads only run built files. */

@@ -17,9 +17,11 @@ import { DOCUMENTED_POLICY } from '../src/entitlements/policy.js'
 import { createBatchWriter } from '../src/ingest/commit.js'
 import type { Delivery, ManualAct } from '../src/ingest/delivery.js'
 import { createLogger } from '../src/log.js'
+import { ensureChangeLogEpoch } from '../src/store/changes.js'
 import { migrate } from '../src/store/migrate.js'
 import { openPostgres, type PostgresOptions } from '../src/store/postgres/dialect.js'
 import type { Database } from '../src/store/schema.js'
+import { ensurePolicy } from '../src/store/settings.js'
 import { openDatabase } from '../src/store/sqlite/dialect.js'
 
 // Folders and configs
@@ -164,6 +166,8 @@ export async function takeIn(
 ): Promise<void> {
   await onStore(folder, async (db) => {
     await migrate(db)
+    await ensurePolicy(db, DOCUMENTED_POLICY)
+    await ensureChangeLogEpoch(db)
     if (incoming.length > 0)
       await createBatchWriter({ db, policy: () => DOCUMENTED_POLICY, clock: now })(incoming)
   })
@@ -215,6 +219,14 @@ export async function run(
   const commands = createCommands({ openInput: () => Readable.from(input) })
   const code = await runCli(wordsOf(words), context, commands)
   return { code, stdout, stderr }
+}
+
+/** The same, with a daemon that serves the folder meanwhile, for a command that changes something. */
+export async function runServed(folder: string, words: Words, options: RunOptions = {}): Promise<Exit> {
+  const daemon = await serveHere(folder, options)
+  const exit = await run(folder, words, options)
+  await daemon.stop()
+  return exit
 }
 
 /** What a command that ends well answers in JSON. */

@@ -30,6 +30,7 @@ const AT = { at: value('<time>', 'as of that instant (default: now)', parseInsta
 
 /** `latchkey check`: what a customer may use. No access is an answer, not a failure. */
 const checkCommand = apiCommand('check <customer> [product]', {
+  kind: 'asks',
   about: 'show what a customer may use',
   examples: [
     'check cus_1',
@@ -58,7 +59,12 @@ const checkCommand = apiCommand('check <customer> [product]', {
       'entitlements' in answer &&
       answer.entitlements.length === 0 &&
       (await isUnknownIn(api, environment, customerId))
-    const other = json ? null : await readOther<AccessJson>(api, path, otherThan(environment), at)
+    const isNothing =
+      'entitlements' in answer
+        ? answer.entitlements.length === 0
+        : 'status' in answer && answer.status === 'none'
+    const other =
+      json || !isNothing ? null : await readOther<AccessJson>(api, path, otherThan(environment), at)
     show(isNobody ? { ...answer, unknown: true } : answer, (paint) => {
       if ('entitlements' in answer) return allText(answer, other, isNobody, paint)
       return 'productId' in answer ? oneText(answer, other, paint) : table([featureCells(answer)], paint)
@@ -166,6 +172,7 @@ type SourceJson = ExplanationJson['sources'][number]
 
 /** `latchkey explain`: why a customer may or may not use a product. An unknown customer is an answer, not a failure. */
 const explainCommand = apiCommand('explain <customer> <product>', {
+  kind: 'asks',
   about: 'show why a customer may or may not use a product, event by event',
   examples: [
     'explain cus_1 pro_1',

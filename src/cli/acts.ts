@@ -36,9 +36,6 @@ function parseAccount(text: string): string {
   throw new InvalidArgumentError(`Expected the id of an account: ${[...forms].join(', or ')}.`)
 }
 
-/** Changes by hand may start a new database. */
-const ACT = { whereNone: 'new database' } as const
-
 type OptionOf<Fact extends string> = Fact extends `${infer Name}Id` ? Name : never
 type AccountOption = OptionOf<AccountFact>
 
@@ -134,23 +131,23 @@ function parseUntil(text: string, { now }: CliContext): number {
 
 /** `latchkey grant`: grants a product by hand, until a time or for good. */
 const grantCommand = apiCommand('grant <customer> <product>', {
+  kind: 'changes',
   about: 'grant a product to a customer by hand',
   examples: ['grant cus_1 pro_1 --until 30d --reason "support case 17"'],
   options: {
     until: value('<time>', 'an instant, or a duration such as 30d (default: for good)', parseUntil),
     reason: required(reason),
   },
-  ...ACT,
   run: (given) =>
     act(given, 'POST', ['grants'], { productId: given.args[1], until: isoTime(given.options.until) }),
 })
 
 /** `latchkey revoke`: revokes a grant made by hand; paid access stays. */
 const revokeCommand = apiCommand('revoke <customer> <product>', {
+  kind: 'changes',
   about: 'revoke a grant made by hand',
   examples: ['revoke cus_1 pro_1 --reason "trial is over"'],
   options: { reason },
-  ...ACT,
   run: (given) => act(given, 'DELETE', ['grants', given.args[1] ?? '']),
 })
 
@@ -161,33 +158,33 @@ const blockPath = (productId: string | undefined) => [
 
 /** `latchkey block`: no access despite payments and grants, until unblocked. */
 const blockCommand = apiCommand('block <customer> [product]', {
+  kind: 'changes',
   about: 'block a customer, for one product or for all',
   examples: ['block cus_1 --reason "chargeback under review"'],
   arguments: { product: 'the product id (default: every product)' },
   options: { reason: required(reason) },
-  ...ACT,
   run: (given) => act(given, 'PUT', blockPath(given.args[1])),
 })
 
 /** `latchkey unblock`: lifts the block on one product, or every block. */
 const unblockCommand = apiCommand('unblock <customer> [product]', {
+  kind: 'changes',
   about: 'lift the block on one product, or every block on a customer',
   examples: ['unblock cus_1 --reason "review is over"'],
   arguments: { product: 'the product id (default: every block)' },
   options: { reason },
-  ...ACT,
   run: (given) => act(given, 'DELETE', blockPath(given.args[1])),
 })
 
 /** `latchkey link`: links platform accounts to a customer. */
 const linkCommand = apiCommand('link <customer>', {
+  kind: 'changes',
   about: "link a customer's platform accounts; what is left out stays as it is",
   examples: ['link cus_1 --community 80351110224678912'],
   options: {
     ...ofEach(ACCOUNT_OPTIONS, (option) => value('<id>', `the account's id in the ${option}`, parseAccount)),
     reason,
   },
-  ...ACT,
   check({ options }) {
     if (Object.keys(accountsNamed(options)).length > 0) return
     const names = ACCOUNT_OPTIONS.map((option) => `--${option}`)
@@ -200,13 +197,13 @@ const linkCommand = apiCommand('link <customer>', {
 
 /** `latchkey erase`: ends a customer's access, and removes what identifies them from all stored data. */
 const eraseCommand = apiCommand('erase <customer>', {
+  kind: 'changes',
   about: 'erase a customer: end their access and remove their personal data',
   examples: ['erase cus_1 --reason "asked for it on 3 March" --yes'],
   options: {
     reason: value('<text>', 'why, without personal data: it is kept', parseReason),
     yes: flag('do it: it cannot be undone'),
   },
-  ...ACT,
   check({ options, args: [customerId] }) {
     if (options.yes) return
     const what = `it ends the access of ${customerId || 'the customer'} and removes their personal data from all that is stored`

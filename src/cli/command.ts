@@ -2,9 +2,10 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import { isUsableId } from '../provider/ids.js'
-import type { Api, ApiOptions, WhereNone } from './api.js'
+import type { Api, ApiOptions } from './api.js'
 import type { CliContext, SharedOptions } from './context.js'
 import type { PersonWay } from './customers/person.js'
+import type { CommandKind } from './find-api.js'
 import { type Paint, paintFor, table } from './text.js'
 
 /**
@@ -159,7 +160,7 @@ function optionOf(key: string, declared: Declared<unknown>, context: CliContext)
 }
 
 /**
- * Declares a command that uses the API: of the running daemon, of `--url`, or of one started inside the command. If it
+ * Declares a command that uses the API: of the running daemon, of `--url`, or, if it only asks, over the store. If it
  * has an argument or an option `customer`, options may name that customer in other ways.
  */
 export function apiCommand<Table extends OptionTable = Record<never, never>>(
@@ -171,10 +172,10 @@ export function apiCommand<Table extends OptionTable = Record<never, never>>(
     readonly personBy?: readonly PersonWay[]
     /** Refuses wrong use before the config is read or the API called. */
     readonly check?: (given: GivenCommand<Table, ApiOptions>) => unknown
-    readonly whereNone?: WhereNone | ((options: ValuesOf<Table>) => WhereNone)
+    readonly kind: CommandKind | ((options: ValuesOf<Table>) => CommandKind)
   },
 ): RegisterCommand {
-  const { environment, personBy = PERSON_WAYS, check, whereNone, run, ...facts } = declared
+  const { environment, personBy = PERSON_WAYS, check, kind, run, ...facts } = declared
   const places = words.split(' ').filter((word) => /^\W/.test(word))
   const isPlaced = places[0] === '<customer>'
   const ways = isPlaced || 'customer' in (declared.options ?? {}) ? personBy : []
@@ -194,14 +195,14 @@ export function apiCommand<Table extends OptionTable = Record<never, never>>(
       const named = personIn(parsed, ways)
       const given = isPlaced ? { ...parsed, args: placed(parsed.args, places, named !== null) } : parsed
       await check?.(given)
-      const { withApi } = await import('./api.js')
+      const { withApi } = await import('./find-api.js')
       const { options, context } = given
       await withApi(
         options,
         context,
         async (api) =>
           run({ ...(named === null ? given : await withPerson(given, api, named, isPlaced)), api }),
-        typeof whereNone === 'function' ? whereNone(options) : whereNone,
+        typeof kind === 'function' ? kind(options) : kind,
       )
     },
   })

@@ -1,9 +1,10 @@
 import { InvalidArgumentError } from 'commander'
 import { DURATION_PATTERN, parseDuration } from '../config/duration.js'
-import { issueLine } from '../errors.js'
+import type { Config } from '../config/schema.js'
+import { isLatchkeyError, issueLine } from '../errors.js'
 import { API_SCOPES } from '../handlers/api-key.js'
 import type { KeysJson } from '../handlers/control.js'
-import { apiCommand, command, flag, instantIn, required, someOf, value } from './command.js'
+import { command, flag, instantIn, required, someOf, value } from './command.js'
 import { type CliContext, loadNamedConfig } from './context.js'
 import { linesText, table } from './text.js'
 
@@ -62,13 +63,20 @@ const keysCreateCommand = command('keys create', {
 })
 
 /** `latchkey keys list`: every key that the daemon accepts, without its secret. */
-const keysListCommand = apiCommand('keys list', {
+const keysListCommand = command('keys list', {
   about: 'show the API keys: what they may do, when they end and when they were last used',
   examples: ['keys list'],
-  environment: null,
-  whereNone: 'any database',
-  async run({ api, show }) {
-    const answer = await api.get<KeysJson>('/keys')
+  options: {
+    url: value('<url>', 'the daemon to ask, with the key in LATCHKEY_API_KEY (default: the local one)'),
+  },
+  async run({ options, context, show }) {
+    const { withApi } = await import('./find-api.js')
+    const answer = await withApi(options, context, (api) => api.get<KeysJson>('/keys')).catch(
+      async (error: unknown) => {
+        if (!isLatchkeyError(error, 'store_missing')) throw error
+        return neverUsed((await loadNamedConfig(options, context)).config)
+      },
+    )
     show(answer, (paint) =>
       answer.keys.length === 0
         ? 'no keys: make one with `latchkey keys create`\n'
@@ -85,6 +93,13 @@ const keysListCommand = apiCommand('keys list', {
     )
   },
 })
+
+/** The keys of a config that no daemon has used yet. */
+async function neverUsed({ apiKeys }: Config): Promise<KeysJson> {
+  const { keysAnswer } = await import('../handlers/control.js')
+  const { toJson } = await import('../handlers/answers.js')
+  return toJson(keysAnswer, { keys: apiKeys.map((key) => ({ ...key, lastUsedAt: null })) })
+}
 
 /** `latchkey keys rotate <name>`: another key of the same name; the old one stays valid for a while. */
 const keysRotateCommand = command('keys rotate <name>', {

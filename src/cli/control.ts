@@ -25,17 +25,12 @@ const serveCommand = command('serve', {
   },
 })
 
-/** These three concern a running daemon: they never start one inside the command. */
-const RUNNING = {
-  environment: null,
-  whereNone: { needsDaemon: 'no daemon runs: start one with `latchkey serve`' },
-} as const
-
 /** `latchkey status`: the status of the daemon: version, uptime and work in progress. */
 const statusCommand = apiCommand('status', {
+  kind: 'asks the daemon',
   about: 'show the running daemon: uptime, addresses, waiting and current work',
   examples: ['status', 'status --json'],
-  ...RUNNING,
+  environment: null,
   async run({ api, show }) {
     const status = await api.get<StatusJson>('/status')
     show(status, (paint) => detailText(status, paint))
@@ -44,9 +39,10 @@ const statusCommand = apiCommand('status', {
 
 /** `latchkey reload`: makes the daemon read its config file again. */
 const reloadCommand = apiCommand('reload', {
+  kind: 'changes',
   about: 'make the running daemon read its config file again, and show what changed',
   examples: ['reload'],
-  ...RUNNING,
+  environment: null,
   async run({ api, show }) {
     const reloaded = await api.send<Reloaded>('POST', '/reload')
     show(reloaded, () => reloadedText(reloaded))
@@ -67,9 +63,10 @@ const LOOK_AGAIN_MS = 50
 
 /** `latchkey stop`: returns once the daemon has stopped. */
 const stopCommand = apiCommand('stop', {
+  kind: 'changes',
   about: 'stop the running daemon, and wait until it has stopped',
   examples: ['stop'],
-  ...RUNNING,
+  environment: null,
   async run({ api, show }) {
     const { pid, startedAt } = await api.get<StatusJson>('/status').catch(whenStopping)
     await api.send('POST', '/stop').catch(whenStopping)

@@ -37,7 +37,7 @@ async function* findingsOf(
   thorough: boolean,
   context: CliContext,
 ): AsyncGenerator<Finding> {
-  const { isListening, localApi, withApi } = await import('./api.js')
+  const { isListening, localApi, withApi } = await import('./find-api.js')
   if (options.url !== undefined) {
     yield* (await withApi(options, context, (api) => api.get<DoctorJson>('/doctor', { thorough }))).findings
     return
@@ -58,14 +58,14 @@ async function* findingsOf(
   } catch (error) {
     daemon = { finding: unansweredBy(error, config), facts: null, isServed: true, isRebuilding: false }
   }
-  const { readSyncState } = await import('../daemon/offline-sync.js')
+  const { storedSync } = await import('../daemon/questions.js')
   const { syncStateJson } = await import('../handlers/sync.js')
   yield* examine({
     ...loaded,
     thorough,
     clock: context.now,
     daemon,
-    syncOf: async (db) => syncStateJson(await readSyncState(db, config, context.now())),
+    syncOf: async (db) => syncStateJson(await storedSync(db, config, context.now).status()),
   })
 }
 

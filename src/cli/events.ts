@@ -57,6 +57,7 @@ const MAX_LIMIT = 1_000
 
 /** `latchkey events list`: stored events, newest first. An empty list is an answer, not a failure. */
 const eventsListCommand = apiCommand('events list', {
+  kind: 'asks',
   about: 'list stored events, the newest first by when they were stored',
   examples: [
     'events list --disposition held',
@@ -109,6 +110,7 @@ function eventCells({ receivedAt, id, type, disposition, reason, customerId }: S
 
 /** `latchkey events show`: everything stored about one event except its bytes. */
 const eventsShowCommand = apiCommand('events show <event>', {
+  kind: 'asks',
   about: 'show the content of one stored event, and its effect',
   examples: ['events show evt_1'],
   async run({ api, args: [eventId = ''], show }) {
@@ -168,6 +170,7 @@ async function openOutput(path: string, { config }: Api): Promise<Output> {
 
 /** `latchkey events body`: the bytes of one stored event exactly as they were sent and signed. */
 const eventsBodyCommand = apiCommand('events body <event>', {
+  kind: 'asks',
   about: 'write the exact bytes of one stored event to standard output',
   examples: ['events body evt_1', 'events body evt_1 --output evt_1.body'],
   options: {
@@ -202,6 +205,7 @@ const eventsBodyCommand = apiCommand('events body <event>', {
 
 /** `latchkey events export`: the original stored events, one line of JSON each, oldest first. */
 const eventsExportCommand = apiCommand('events export', {
+  kind: 'asks',
   about: 'write the original stored events, one line of JSON each, oldest first',
   examples: [
     'events export --output events.jsonl',

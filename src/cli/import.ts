@@ -31,6 +31,7 @@ interface ImportOptions extends ApiOptions {
  */
 export function importCommand(stdin: () => Readable): RegisterCommand {
   return apiCommand('import <file>', {
+    kind: 'changes',
     about: 'import the output of "events export": signatures are checked, known events are recognised',
     examples: ['import events.jsonl --dry-run', 'import events.jsonl --with-manual'],
     environment: 'refuse events of the other environment (default: take both)',
@@ -44,7 +45,6 @@ export function importCommand(stdin: () => Readable): RegisterCommand {
       const { assertInput } = await import('./import-input.js')
       assertInput(pathTo(file, context))
     },
-    whereNone: ({ dryRun }) => (dryRun ? 'any database' : 'new database'),
     async run({ api, options, args: [file = ''], context, show }) {
       const { importBatches, MAX_LINE_BYTES, openImportInput } = await import('./import-input.js')
       const input = openImportInput(pathTo(file, context), stdin)

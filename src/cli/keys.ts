@@ -16,9 +16,10 @@ import type { KeysJson, StatusJson } from '../handlers/control.js'
 import type { Environment } from '../provider/event.js'
 import { isStoreServed } from '../store/sqlite/file.js'
 import { isSystemRefusal, refusalText } from '../system-refusal.js'
-import { type Api, apiAtSocket, isListening } from './api.js'
+import { type Api, apiAtSocket } from './api.js'
 import type { GivenCommand } from './command.js'
 import { type CliContext, databaseFileIn, loadNamedConfig, type SharedOptions } from './context.js'
+import { isListening } from './find-api.js'
 import { linesText } from './text.js'
 
 type Show = GivenCommand<Record<never, never>>['show']

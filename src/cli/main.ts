@@ -1,6 +1,9 @@
 import { processContext } from './context.js'
 import { createCommands, runCli } from './program.js'
 
+// Read as the engine is loaded: a store that no process has open is read by an address that says so.
+process.env.SQLITE_USE_URI ??= '1'
+
 const context = processContext()
 const commands = createCommands({ openInput: () => process.stdin })
 

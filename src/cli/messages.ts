@@ -18,6 +18,7 @@ import {
 
 /** `latchkey sync messages`: the log of the outbound webhooks. */
 const syncMessagesCommand = apiCommand('sync messages', {
+  kind: 'asks',
   about: 'show the messages of the outbound webhooks and the last attempt of each, newest first',
   examples: [
     'sync messages',
@@ -50,6 +51,7 @@ function messageCells(one: MessageJson): readonly string[] {
 
 /** `latchkey sync replay`: sends messages of the log again. */
 const syncReplayCommand = apiCommand('sync replay [message]', {
+  kind: 'changes',
   about:
     'send messages of the outbound webhooks and the later ones of the same customers again, under the same ids',
   arguments: { message: 'the webhook-id of one message' },
@@ -79,6 +81,7 @@ const syncReplayCommand = apiCommand('sync replay [message]', {
 
 /** `latchkey sync test`: sends a test message to one address. */
 const syncTestCommand = apiCommand('sync test <webhook>', {
+  kind: 'changes',
   about: 'send a test message to an outbound webhook, and show the answer',
   arguments: { webhook: 'the id of the address; default, if it is in sync.webhook' },
   examples: ['sync test default', 'sync test crm --type entitlement.revoked'],
@@ -86,7 +89,6 @@ const syncTestCommand = apiCommand('sync test <webhook>', {
   options: {
     type: choice('<type>', 'the type of the message (default: entitlement.granted)', CHANGE_TYPES),
   },
-  whereNone: { needsDaemon: 'no daemon runs: start it, and it sends the message' },
   async run({ api, args: [webhook = ''], options: { type, environment }, show }) {
     const path = pathOf('sync', 'webhooks', webhook, 'test')
     const result = await api.send<WebhookTestJson>('POST', path, { body: { type, environment } })

@@ -9,12 +9,12 @@ import { LatchkeyError } from '../errors.js'
 import { describeIssue } from '../handlers/problem.js'
 import { assertDatabase } from '../operations/assert-database.js'
 import { erasureListOf, readErasureList } from '../people/erasure-list.js'
-import { recompute } from '../recompute/recompute.js'
-import { isStoreBroken } from '../store/engine.js'
-import { pendingMigrations } from '../store/migrate.js'
-import { openPostgres, type PostgresOptions } from '../store/postgres/dialect.js'
+import { compareStored } from '../recompute/compare.js'
+import { isStoreBroken, placeIn } from '../store/engine.js'
+import { assertCurrent } from '../store/migrate.js'
+import type { PostgresOptions } from '../store/postgres/dialect.js'
 import { copyToPostgres } from '../store/postgres/move.js'
-import { placeIn } from '../store/postgres/store.js'
+import { openReader } from '../store/postgres/store.js'
 import { loadJob } from '../store/recompute.js'
 import { ENVIRONMENTS } from '../store/schema.js'
 import { damaged } from '../store/sqlite/connection.js'
@@ -111,7 +111,7 @@ async function copyFile(
   progress: Progress,
 ) {
   assertDatabase(file, 'write')
-  await assertCurrent(file)
+  await assertCurrentFile(file)
   const store = await openStore(file, policy, (own) => openWriter(own, clock))
   try {
     const unreadable = readErasureList(erasureListOf(store.file))?.unreadable ?? 0
@@ -135,14 +135,12 @@ async function copyFile(
   }
 }
 
-async function assertCurrent(file: string): Promise<void> {
+async function assertCurrentFile(file: string): Promise<void> {
   const db = openDatabase(file, { readOnly: true }, (error) =>
     isStoreBroken(error) ? damaged(file, error) : error,
   )
   try {
-    if ((await pendingMigrations(db)).length === 0) return
-    const message = `The schema of ${file} is older than this program: run \`latchkey migrate\` with its config first.`
-    throw new LatchkeyError('schema_too_old', message)
+    await assertCurrent(db, file)
   } finally {
     await db.destroy()
   }
@@ -150,17 +148,12 @@ async function assertCurrent(file: string): Promise<void> {
 
 /** As `latchkey rebuild --verify` does. */
 async function compare(target: PostgresOptions, clock: () => number, progress: Progress) {
-  const db = openPostgres(target, 'write')
+  const db = openReader(target)
   try {
     const plan = { scope: ENVIRONMENTS, endpoints: null, policy: null, mode: 'verify' } as const
-    const report = await recompute(
-      { db, clock },
-      { ...plan, sampleSize: DIFFERENCES_NAMED },
-      {
-        onProgress: (done, total) =>
-          progress.show(total === 0 ? null : done / total, `comparing: ${done} of ${total} events`),
-      },
-    )
+    const onProgress = (done: number, total: number) =>
+      progress.show(total === 0 ? null : done / total, `comparing: ${done} of ${total} events`)
+    const report = await compareStored(db, { ...plan, sampleSize: DIFFERENCES_NAMED }, { clock, onProgress })
     return report.differences
   } finally {
     await db.destroy()

@@ -15,6 +15,7 @@ import { linesText, type Paint, tableLines } from './text.js'
 
 /** `latchkey rebuild`: computes all access again from the stored events, under the policy in force. */
 const rebuildCommand = apiCommand('rebuild', {
+  kind: ({ verify }) => (verify ? 'asks' : 'changes'),
   about: 'compute all access again from the stored events, and correct differences',
   examples: ['rebuild', 'rebuild --verify'],
   environment: 'compare or report only this environment; a rebuild always covers both (default: both)',
@@ -98,6 +99,7 @@ export function assertNoDifference({ count, named }: Differences, { err }: CliCo
 
 /** `latchkey replay`: reads stored events again with the current program. */
 const replayCommand = apiCommand('replay', {
+  kind: ({ dryRun }) => (dryRun ? 'asks' : 'changes'),
   about: 'read stored events again, and compute the access that they affect',
   examples: ['replay --disposition quarantined', 'replay --from 2026-01-31T00:00:00Z --dry-run'],
   options: { ...EVENT_FILTER, dryRun: flag('show what would change, and change nothing') },
@@ -164,6 +166,7 @@ const ALL = 100_000
 
 /** `latchkey policy diff`: who would gain and who would lose access under the configured policy. */
 const policyDiffCommand = apiCommand('policy diff', {
+  kind: 'asks',
   about: 'show whose access would change under the configured policy; changes nothing',
   examples: ['policy diff', 'policy diff --all --json'],
   environment: 'which environment (default: both)',
@@ -184,6 +187,7 @@ function asConfigured({ lapseAfter, ...policy }: Policy): PolicyText {
 
 /** `latchkey policy apply`: puts the configured policy in force, and computes all access under it. */
 const policyApplyCommand = apiCommand('policy apply', {
+  kind: 'changes',
   about: 'put the configured policy in force, and compute all access under it',
   examples: ['policy apply'],
   environment: null,
@@ -222,6 +226,7 @@ function differenceText(
 
 /** `latchkey policy show`: the policy in force, and where the configured one differs. */
 const policyShowCommand = apiCommand('policy show', {
+  kind: 'asks',
   about: 'show the policy in force, and where the configured one differs',
   examples: ['policy show'],
   environment: null,

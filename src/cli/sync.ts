@@ -7,8 +7,9 @@ import type { ShownState } from '../sync/membership.js'
 import { apiCommand, choice, flag, LISTED, parseId, showPage, type ValuesOf, value } from './command.js'
 import { findingLine, linesText, type Paint, tableLines } from './text.js'
 
-const ANOTHER_LEADS =
-  'another instance makes the calls and sends: only that one knows their limits and outages'
+/** Either no daemon runs, or another instance follows access. */
+const NOT_LEADING =
+  'nothing is given, taken or sent from here: no daemon runs, or another instance does that. Limits and outages are not known'
 
 const STATES: readonly ShownState[] = ['settled', 'due', 'retrying', 'waiting', 'parked', 'unconfirmed']
 
@@ -16,6 +17,7 @@ const BOTH = 'only this environment (default: both)'
 
 /** `latchkey sync status`: the state of sync; with a filter, the memberships that match. */
 const syncStatusCommand = apiCommand('sync status', {
+  kind: 'asks',
   about: 'show the state of roles, groups and the outbound webhooks, with a daemon or without',
   examples: ['sync status', 'sync status --state parked', 'sync status --customer cus_1'],
   environment: BOTH,
@@ -31,9 +33,8 @@ const syncStatusCommand = apiCommand('sync status', {
       const query = { environment, state, target, customerId: customer, limit: LISTED }
       return showPage('/sync/memberships', query, membershipCells, 'no membership matches', given)
     }
-    if (api.isWithin) context.err('note: no daemon runs, so nothing is given, taken or sent now\n')
     const status = await api.get<SyncStatusJson>('/sync', { environment })
-    if (!status.leads && !api.isWithin && !options.json) context.err(`note: ${ANOTHER_LEADS}\n`)
+    if (!status.leads && !options.json) context.err(`note: ${NOT_LEADING}\n`)
     show(status, (paint) => statusText(status, context.now(), paint))
   },
 })
@@ -48,6 +49,7 @@ const SAMPLE_SIZE = 20
 
 /** `latchkey sync plan`: the calls that would be made; makes none. */
 const syncPlanCommand = apiCommand('sync plan', {
+  kind: 'asks',
   about: 'show the calls that would be made to the platforms; makes none',
   examples: ['sync plan', 'sync plan --all --json'],
   environment: BOTH,
@@ -98,13 +100,12 @@ const RUN_OPTIONS = {
 
 /** `latchkey sync run`: makes the daemon do all due work now. */
 const syncRunCommand = apiCommand('sync run', {
+  kind: 'changes',
   about: 'make the running daemon do all due work now, and try stopped platforms again',
   examples: ['sync run', 'sync run --retry --target discord:1:2', 'sync run --confirm 5f0c…'],
   environment: 'of this environment (default: both)',
   options: RUN_OPTIONS,
   check: ({ options }) => bodyOf(options),
-  // Only a running daemon remembers the platforms' limits and answers.
-  whereNone: { needsDaemon: 'no daemon runs: start it, and it does all due work by itself' },
   async run({ api, options, show }) {
     const { environment } = options
     const request = { query: { environment }, body: bodyOf(options) }
@@ -169,10 +170,10 @@ function callsText(run: CompleteRun, options: RunOptions): readonly string[] {
 
 /** `latchkey sync check`: asks the platforms whether the bots have the rights they need. */
 const syncCheckCommand = apiCommand('sync check', {
+  kind: 'asks the daemon',
   about: 'ask the platforms whether the bots have the rights they need, through the running daemon',
   examples: ['sync check'],
   environment: null,
-  whereNone: { needsDaemon: 'no daemon runs: start it, and it asks the platforms' },
   async run({ api, show }) {
     const check = await api.get<SyncCheckJson>('/sync/check')
     show(check, (paint) =>
@@ -189,6 +190,7 @@ const syncCheckCommand = apiCommand('sync check', {
 
 /** `latchkey sync pause`: starts no more calls, even after a restart. */
 const syncPauseCommand = apiCommand('sync pause', {
+  kind: 'changes',
   about: 'stop giving, taking and sending until it is resumed',
   examples: ['sync pause'],
   environment: null,
@@ -197,6 +199,7 @@ const syncPauseCommand = apiCommand('sync pause', {
 
 /** `latchkey sync resume`: does the work that has gathered meanwhile. */
 const syncResumeCommand = apiCommand('sync resume', {
+  kind: 'changes',
   about: 'continue after a pause, or after a restore',
   examples: ['sync resume'],
   environment: null,

@@ -209,7 +209,7 @@ export function currentSecret({ name, secrets }: Endpoint, now: number): string 
  * answers at the local socket, as configured. Throws `usage` if the system chooses the port.
  */
 export async function webhooksUrl(config: Config): Promise<string> {
-  const { localApi } = await import('./api.js')
+  const { localApi } = await import('./find-api.js')
   const status = await localApi(config)
     .get<StatusJson>('/status')
     .catch(() => null)

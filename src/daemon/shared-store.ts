@@ -4,7 +4,8 @@ import type { Kysely } from 'kysely'
 import type { Logger } from 'pino'
 import type { Config } from '../config/schema.js'
 import { LatchkeyError } from '../errors.js'
-import { recompute } from '../recompute/recompute.js'
+import type { Apply } from '../recompute/jobs.js'
+import { guardedWriter } from '../store/engine.js'
 import type { PostgresOptions } from '../store/postgres/dialect.js'
 import { FOLLOWING } from '../store/postgres/instances.js'
 import { findWeaknesses, openPostgresStore } from '../store/postgres/store.js'
@@ -29,22 +30,7 @@ export async function openSharedStore(
   // For the local socket.
   mkdirSync(dirname(database.file), { recursive: true, mode: 0o700 })
   const writerOn = (db: Kysely<Database>): Writer => createWriter({ db, clock, erasureList: null })
-  const openOn = (db: Kysely<Database>): OpenWriter => ({
-    ...writerOn(db),
-    async recompute(plan, options) {
-      const report = await store.lease('recompute').during(store.own, async (fenced) => {
-        const done = await recompute({ db: fenced, clock }, plan, options)
-        await options?.onDone?.(done)
-        return done
-      })
-      if (report !== null) return report
-      throw new LatchkeyError(
-        'rebuild_running',
-        'Another instance rebuilds, replays or compares: wait for it.',
-      )
-    },
-    close: () => db.destroy(),
-  })
+  const openOn = (db: Kysely<Database>): OpenWriter => ({ ...writerOn(db), close: () => db.destroy() })
   const store = await openPostgresStore(postgres, policy, openOn, fail)
   const weaknesses = await findWeaknesses(store.reader).catch(async (error: unknown) => {
     await store.close()
@@ -56,8 +42,25 @@ export async function openSharedStore(
   const leading = lease.openFenced(store.own)
   const { writeSync } = writerOn(leading)
   const leadingWriter: { readonly writeSync: WriteSync } = { writeSync }
+  const { alone } = guardedWriter(
+    {
+      async alone<T>(work: (apply: Apply) => Promise<T>): Promise<T> {
+        const lease = store.lease('recompute')
+        const done = await lease.during(store.own, async (fenced) => ({
+          answer: await work(guardedWriter(openOn(fenced), fail).recompute),
+        }))
+        if (done !== null) return done.answer
+        const message = 'Another instance rebuilds, replays or compares: wait for it.'
+        throw new LatchkeyError('rebuild_running', message)
+      },
+      close: store.close,
+    },
+    fail,
+  )
   return {
     ...store,
+    /** Runs a job while no other instance runs one. What it writes fails once another has taken over. */
+    alone,
     /** Whether this instance follows access. */
     isLeader: lease.isHeld,
     /** Whether any instance rebuilds, replays or compares. */

@@ -2,7 +2,14 @@ import { Worker } from 'node:worker_threads'
 import { LatchkeyError } from '../errors.js'
 import { threadFile } from '../package-file.js'
 import type { WorkOptions } from '../recompute/run.js'
-import { packBatch, type ThreadRequest, type ThreadResponse, unpackError } from './thread-messages.js'
+import {
+  PLAIN_CALLS,
+  type PlainCall,
+  packBatch,
+  type ThreadRequest,
+  type ThreadResponse,
+  unpackError,
+} from './thread-messages.js'
 import type { OpenWriter } from './writer.js'
 
 export interface StartWriterDeps {
@@ -88,19 +95,16 @@ export function startWriter({ file, clock, onEnded }: StartWriterDeps): OpenWrit
     })
   })
 
+  const plain = Object.fromEntries(
+    PLAIN_CALLS.map((name) => [name, (...args: readonly unknown[]) => call({ call: name, args })]),
+  ) as Record<PlainCall, unknown> as Pick<OpenWriter, PlainCall>
   return {
     writeBatch(deliveries) {
       const batch = packBatch(deliveries)
       return call({ call: 'writeBatch', batch }, {}, [batch.bytes.buffer])
     },
-    refreshDue: () => call({ call: 'refreshDue' }),
-    canWrite: () => call({ call: 'canWrite' }),
     recompute: (plan, options) => call({ call: 'recompute', plan }, options),
-    applyErasureList: () => call({ call: 'applyErasureList' }),
-    finishErasures: () => call({ call: 'finishErasures' }),
-    dropBodies: (before) => call({ call: 'dropBodies', before }),
-    writeSync: (name, change) => call({ call: 'writeSync', name, change }),
-    saveKeyUses: (uses) => call({ call: 'saveKeyUses', uses }),
+    ...plain,
     async close() {
       isClosing = true
       if (ended === null) post(0, { call: 'close' })

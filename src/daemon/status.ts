@@ -30,7 +30,7 @@ export interface StatusDeps {
   readonly socketFile: string | null
   readonly store: { readonly file: string; readonly reader: Db; readonly bytes: () => Promise<number> }
   readonly queue: Pick<ReturnType<typeof createIngestQueue>, 'waiting'>
-  readonly sync: Pick<SyncService['questions'], 'status'>
+  readonly sync: Pick<SyncService['control'], 'status'>
   readonly recomputing: Pick<RecomputeJobs, 'current'>
 }
 

@@ -1,7 +1,7 @@
 import type { Registry } from 'prom-client'
 import type { Config } from '../config/schema.js'
 import type { Catalog } from '../entitlements/features.js'
-import type { SyncQuestions } from '../handlers/sync.js'
+import type { SyncControl } from '../handlers/sync.js'
 import { addSyncMetrics, type SyncState } from '../operations/metrics.js'
 import { startSweeps } from '../operations/schedule.js'
 import type { Environment } from '../provider/event.js'
@@ -104,7 +104,7 @@ export async function createSyncService(deps: SyncServiceDeps) {
   }
 
   return {
-    questions: {
+    control: {
       ...sync,
       async resume() {
         await sync.resume()
@@ -120,7 +120,7 @@ export async function createSyncService(deps: SyncServiceDeps) {
         const messages = retry === undefined ? 0 : await outbound.retry({ ...retry, environments })
         return { ...(await sync.run(options)), messages, leads: isLeader() }
       },
-    } satisfies SyncQuestions as SyncQuestions,
+    } satisfies SyncControl as SyncControl,
     /** The current outages. */
     outages: currentOutages,
     /** Null: none is configured. */

@@ -1,20 +1,30 @@
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import type { Incoming, ManualAct } from '../ingest/delivery.js'
-import type { RecomputePlan } from '../recompute/run.js'
+import type { ApplyPlan } from '../recompute/run.js'
 import type { DeliveryInput } from '../store/events.js'
-import type { SyncWriteName } from '../sync/writes.js'
+import type { Writer } from './writer.js'
+
+/** The calls that a thread makes as they are. The other two hand over bytes, and report their progress. */
+export const PLAIN_CALLS = [
+  'refreshDue',
+  'canWrite',
+  'writeSync',
+  'applyErasureList',
+  'finishErasures',
+  'dropBodies',
+  'saveKeyUses',
+] as const satisfies readonly (keyof Writer)[]
+export type PlainCall = (typeof PLAIN_CALLS)[number]
+export interface PlainRequest {
+  readonly call: PlainCall
+  readonly args: readonly unknown[]
+}
 
 /** Requests to the writer thread. `now` (epoch milliseconds) is its only clock. */
 export type ThreadRequest = { readonly id: number; readonly now: number } & (
+  | PlainRequest
   | { readonly call: 'writeBatch'; readonly batch: PackedBatch }
-  | { readonly call: 'refreshDue' }
-  | { readonly call: 'canWrite' }
-  | { readonly call: 'recompute'; readonly plan: RecomputePlan }
-  | { readonly call: 'writeSync'; readonly name: SyncWriteName; readonly change: unknown }
-  | { readonly call: 'applyErasureList' }
-  | { readonly call: 'finishErasures' }
-  | { readonly call: 'dropBodies'; readonly before: number }
-  | { readonly call: 'saveKeyUses'; readonly uses: ReadonlyMap<string, number> }
+  | { readonly call: 'recompute'; readonly plan: ApplyPlan }
   /** The answer to `progress`. */
   | { readonly call: 'proceed'; readonly isStopping: boolean }
   /** Answered when the thread ends. */

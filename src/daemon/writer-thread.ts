@@ -3,7 +3,13 @@ import { erasureListOf } from '../people/erasure-list.js'
 import type { WorkOptions } from '../recompute/run.js'
 import { startCheckpoints } from '../store/sqlite/checkpoint.js'
 import { openDatabase } from '../store/sqlite/dialect.js'
-import { packError, type ThreadRequest, type ThreadResponse, unpackBatch } from './thread-messages.js'
+import {
+  type PlainRequest,
+  packError,
+  type ThreadRequest,
+  type ThreadResponse,
+  unpackBatch,
+} from './thread-messages.js'
 import { createWriter, type Writer } from './writer.js'
 
 /*
@@ -45,30 +51,20 @@ function createPerform(writer: Writer, answer: Answer): (request: ThreadRequest)
     switch (request.call) {
       case 'writeBatch':
         return writer.writeBatch(unpackBatch(request.batch))
-      case 'refreshDue':
-        return writer.refreshDue()
-      case 'canWrite':
-        return writer.canWrite()
       case 'recompute':
         return underWay(request.id, (options) => writer.recompute(request.plan, options))
-      case 'writeSync':
-        return writer.writeSync(request.name, request.change as never)
-      case 'applyErasureList':
-        return writer.applyErasureList()
-      case 'finishErasures':
-        return writer.finishErasures()
-      case 'dropBodies':
-        return writer.dropBodies(request.before)
-      case 'saveKeyUses':
-        return writer.saveKeyUses(request.uses)
       case 'proceed':
         waiting.get(request.id)?.(request.isStopping)
         return null
       case 'close':
         return null
       default:
-        return request satisfies never
+        return callPlain(request)
     }
+  }
+
+  function callPlain({ call, args }: PlainRequest): Promise<unknown> {
+    return (writer[call] as (...args: readonly unknown[]) => Promise<unknown>)(...args)
   }
 
   /** Reports its progress wherever it could stop, and waits for permission to continue. */

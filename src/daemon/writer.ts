@@ -1,10 +1,10 @@
 import type { Kysely } from 'kysely'
-import { createBatchWriter, type WriteBatch } from '../ingest/commit.js'
+import { createBatchWriter } from '../ingest/commit.js'
 import { refreshDue } from '../ingest/settle.js'
 import { applyErasureList, erasureListOf, listErasures } from '../people/erasure-list.js'
 import { finishErasures } from '../people/remove-stored.js'
-import { recompute } from '../recompute/recompute.js'
-import type { RecomputePlan, RecomputeReport, WorkOptions } from '../recompute/run.js'
+import { applyPlan } from '../recompute/apply.js'
+import type { ApplyPlan, WorkOptions } from '../recompute/run.js'
 import { isStoreBroken } from '../store/engine.js'
 import { expireBodies } from '../store/expire-bodies.js'
 import type { Database } from '../store/schema.js'
@@ -13,29 +13,7 @@ import { openDatabase } from '../store/sqlite/dialect.js'
 import { performSyncWrite, type WriteSync } from '../sync/writes.js'
 
 /** All changes to the store while it is served. Each is one transaction, or several that each leave it consistent. */
-export interface Writer {
-  /** Commits a batch whole or not at all; answers in the order of the deliveries. */
-  readonly writeBatch: WriteBatch
-  /** Stores the changes that time alone has caused; returns the number of entitlements changed. */
-  refreshDue(): Promise<number>
-  /** Tests whether a delivery could be stored, by a small write: it fails on a full or read-only disk. */
-  canWrite(): Promise<boolean>
-  /** @throws {LatchkeyError} as `recompute` does */
-  recompute(plan: RecomputePlan, options?: WorkOptions): Promise<RecomputeReport>
-  /**
-   * Erases everyone on the list who is still in the database, and finishes interrupted erasures; returns their number.
-   */
-  applyErasureList(): Promise<number>
-  /** Removes the remaining data of everyone who is erased. */
-  finishErasures(): Promise<void>
-  /**
-   * Removes the next bodies received before an instant (epoch milliseconds); returns their number, 0 once all are gone.
-   */
-  dropBodies(before: number): Promise<number>
-  readonly writeSync: WriteSync
-  /** @param uses epoch milliseconds, by the hashes of API keys */
-  saveKeyUses(uses: ReadonlyMap<string, number>): Promise<void>
-}
+export type Writer = ReturnType<typeof createWriter>
 
 /** A writer with a connection of its own, which must be closed. */
 export interface OpenWriter extends Writer {
@@ -55,34 +33,52 @@ export interface WriterDeps {
   /** A connection for this writer alone. */
   readonly db: Kysely<Database>
   readonly clock: () => number
-  /** The file for erasures; null: there is none, since the database's own backups bring nobody back unnoticed. */
+  /**
+   * The file for erasures; null: there is none, since other processes write to the database too, and its own backups
+   * bring nobody back unnoticed.
+   */
   readonly erasureList: string | null
 }
 
-export function createWriter({ db, clock, erasureList }: WriterDeps): Writer {
+export function createWriter({ db, clock, erasureList }: WriterDeps) {
+  /** Commits a batch whole or not at all; answers in the order of the deliveries. */
   const writeBatch = createBatchWriter({
     db,
     policy: policyInForce,
     clock,
+    isAlone: erasureList !== null,
     ...(erasureList !== null && { recordErasures: (acts) => listErasures(erasureList, acts) }),
   })
   return {
     writeBatch,
-    async applyErasureList() {
+    /**
+     * Erases everyone on the list who is still in the database, and finishes interrupted erasures; returns their number.
+     */
+    async applyErasureList(): Promise<number> {
       // Another process may be writing: a start waits for nobody, and the schedule finishes what is left.
       if (erasureList === null) return 0
       const again = await applyErasureList(db, erasureList, writeBatch)
       await finishErasures(db, clock)
       return again
     },
+    /** Removes the remaining data of everyone who is erased. */
     finishErasures: () => finishErasures(db, clock),
-    dropBodies: (before) => db.transaction().execute((trx) => expireBodies(trx, before, clock())),
+    /**
+     * Removes the next bodies received before an instant (epoch milliseconds); returns their number, 0 once all are
+     * gone.
+     */
+    dropBodies: (before: number) => db.transaction().execute((trx) => expireBodies(trx, before, clock())),
+    /** Stores the changes that time alone has caused; returns the number of entitlements changed. */
     refreshDue: () => refreshDue(db, clock),
-    recompute: (plan, options) => recompute({ db, clock }, plan, options),
-    writeSync: (name, change) =>
-      db.transaction().execute((trx) => performSyncWrite(trx, name, change, clock())),
-    saveKeyUses: (uses) => db.transaction().execute((trx) => saveKeyUses(trx, uses)),
-    async canWrite() {
+    /** @throws {LatchkeyError} as `applyPlan` does */
+    recompute: (plan: ApplyPlan, options?: WorkOptions) => applyPlan({ db, clock }, plan, options),
+    writeSync: ((name, change) =>
+      db.transaction().execute((trx) => performSyncWrite(trx, name, change, clock()))) as WriteSync,
+    /** @param uses epoch milliseconds, by the hashes of API keys */
+    saveKeyUses: (uses: ReadonlyMap<string, number>) =>
+      db.transaction().execute((trx) => saveKeyUses(trx, uses)),
+    /** Tests whether a delivery could be stored, by a small write: it fails on a full or read-only disk. */
+    async canWrite(): Promise<boolean> {
       try {
         await db.transaction().execute((trx) => setSetting(trx, 'probed_at', String(clock())))
         return true

@@ -1,24 +1,22 @@
 import { existsSync } from 'node:fs'
 import type { Config } from '../config/schema.js'
 import { isLatchkeyError } from '../errors.js'
-import { assertDatabase } from '../operations/assert-database.js'
-import { engineOf, isOfPostgres, isStoreBroken, isStoreBusy } from '../store/engine.js'
+import { openToRead } from '../operations/assert-database.js'
+import { isOfPostgres, isStoreBroken, isStoreBusy } from '../store/engine.js'
 import { compareBodies } from '../store/event-questions.js'
 import { pendingMigrations } from '../store/migrate.js'
 import type { Db } from '../store/schema.js'
 import { hasStrayLog } from '../store/sqlite/connection.js'
-import { openDatabase } from '../store/sqlite/dialect.js'
+import { findDamage } from '../store/sqlite/dialect.js'
 import { AS_ITS_USER, isOfAnotherUser, isSystemRefusal, refusalText } from '../system-refusal.js'
 import { counted, type Finding, fail, ok, warn } from './finding.js'
 import { newestBackup } from './machine.js'
 
 /** The opened database; or the finding why it can't be opened. */
 export async function openStored(config: Config, now: number): Promise<Db | Finding> {
-  const { file, postgres } = config.database
-  if (postgres !== undefined) return (await import('../store/postgres/store.js')).openReader(postgres)
+  const { file } = config.database
   try {
-    assertDatabase(file, 'read')
-    return openDatabase(file, { readOnly: true })
+    return await openToRead(config.database)
   } catch (error) {
     if (isLatchkeyError(error, 'store_missing')) return missing(config, now)
     if (isLatchkeyError(error, 'store_unavailable') && isSystemRefusal(error.cause)) {
@@ -83,9 +81,9 @@ export async function checkServer(db: Db): Promise<readonly Finding[]> {
   return found.map((detail) => fail('database', detail, 'change the settings of the PostgreSQL server'))
 }
 
-/** Whether the file is intact. */
+/** Whether the file is intact. (PostgreSQL checks its pages as it reads them.) */
 export async function checkIntegrity(db: Db, thorough: boolean): Promise<readonly Finding[]> {
-  const faults = await engineOf(db).findDamage(db, { thorough })
+  const faults = await findDamage(db, thorough)
   const [first] = faults
   if (first === undefined) return [ok('integrity', thorough ? 'sound, indexes included' : 'sound')]
   const detail = `damaged, in ${counted(faults.length, 'place')} at least: ${first}`

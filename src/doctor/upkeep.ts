@@ -9,7 +9,7 @@ import {
   readWaitingBodies,
   type WaitingBodies,
 } from '../store/expire-bodies.js'
-import { loadJob } from '../store/recompute.js'
+import { ofNewer, readJob } from '../store/recompute.js'
 import type { Db } from '../store/schema.js'
 import { loadPolicy } from '../store/settings.js'
 import { counted, durationText, type Finding, ok, warn } from './finding.js'
@@ -26,7 +26,8 @@ export async function checkPolicy(
     inForce === null || isDeepStrictEqual(inForce, policy)
       ? ok('policy', 'the configured one is in force')
       : warn('policy', 'the configured one is not in force', diff)
-  const job = await loadJob(db)
+  const job = await readJob(db)
+  if (job === 'newer') return [own, warn('rebuild', ofNewer().message, null)]
   if (job === null || job.endpoints !== null) return [own]
   const done = `${job.reached} of ${job.newest} events done`
   if (isRebuilding) return [own, ok('rebuild', `under way, ${done}`)]

@@ -13,8 +13,11 @@ export interface ControlDeps {
     readonly reload: () => Promise<Reloaded>
     /** Begins to stop, and returns at once. */
     readonly stop: () => void
-    readonly keys: () => Promise<readonly KeyUse[]>
   }
+}
+
+export interface KeysDeps {
+  readonly keys: () => Promise<readonly KeyUse[]>
 }
 
 /** An API key of the config, and when it was last used; null: never. */
@@ -87,6 +90,14 @@ export type StatusJson = z.input<typeof statusAnswer>
 
 const ADMIN = { scope: 'admin', environments: 'both' } as const
 
+export const keysRoute = route('GET /keys', {
+  operationId: 'listKeys',
+  summary: 'The API keys, without their secrets, and when each was last used.',
+  ...ADMIN,
+  answer: keysAnswer,
+  handle: async (_, { keys }: KeysDeps) => ({ keys: await keys() }),
+})
+
 export const controlRoutes: readonly Route<ControlDeps>[] = [
   route('GET /status', {
     operationId: 'getStatus',
@@ -94,13 +105,6 @@ export const controlRoutes: readonly Route<ControlDeps>[] = [
     ...ADMIN,
     answer: statusAnswer,
     handle: (_, { control }: ControlDeps) => control.status(),
-  }),
-  route('GET /keys', {
-    operationId: 'listKeys',
-    summary: 'The API keys, without their secrets, and when each was last used.',
-    ...ADMIN,
-    answer: keysAnswer,
-    handle: async (_, { control }: ControlDeps) => ({ keys: await control.keys() }),
   }),
   route('POST /reload', {
     operationId: 'reloadConfig',

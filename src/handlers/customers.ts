@@ -33,15 +33,20 @@ export interface ChangeLogDeps {
   readonly catalog: () => Catalog
 }
 
-export interface CustomerDeps extends ChangeLogDeps {
+export interface CustomerQuestionDeps extends ChangeLogDeps {
   /** All reject with `store_unavailable` if the store can't answer. */
   readonly customers: {
     /** Null if nothing is stored. */
     readonly readCustomer: (query: PersonKey) => Promise<KnownCustomer | null>
     readonly readProductCustomers: (query: ProductCustomersQuery) => Promise<readonly ProductCustomer[]>
   }
+}
+
+export interface ActDeps {
   readonly performAct: PerformAct
   readonly erase: Erase
+  /** Called each time, since a reload may change it. */
+  readonly catalog: () => Catalog
 }
 
 const fact = z.object({ value: z.string(), since: instant, eventId: z.string() }).nullable()
@@ -157,7 +162,7 @@ function byHand<
     readonly errors?: readonly ErrorCode[]
     readonly act: (body: z.output<Body>, params: Readonly<Record<ParamNames<Path>, string>>) => Act
   },
-): Route<CustomerDeps> {
+): Route<ActDeps> {
   return route(name, {
     ...declared,
     scope: 'write',
@@ -165,7 +170,7 @@ function byHand<
     takesIdempotencyKey: true,
     answer: actAnswer,
     errors: ['idempotency_key_conflict', ...errors],
-    async handle({ params, body, environment, key, idempotencyKey }, { performAct, catalog }: CustomerDeps) {
+    async handle({ params, body, environment, key, idempotencyKey }, { performAct, catalog }: ActDeps) {
       const { customerId } = params as { readonly customerId: string }
       const given = body as z.output<Body>
       const asked = { environment, customerId, act: act(given, params), reason: given.reason ?? null }
@@ -183,14 +188,14 @@ const accountTexts = Object.fromEntries(
   ]),
 ) as Readonly<Record<AccountFact, z.ZodString>>
 
-export const customerRoutes: readonly Route<CustomerDeps>[] = [
+export const customerQuestions: readonly Route<CustomerQuestionDeps>[] = [
   route('GET /customers/:customerId', {
     operationId: 'getCustomer',
     summary: 'Everything stored about a person, for a data request.',
     ...READ,
     answer: customerAnswer,
     errors: ['customer_not_found'],
-    async handle({ params, environment }, { customers }: CustomerDeps) {
+    async handle({ params, environment }, { customers }: CustomerQuestionDeps) {
       const known = await customers.readCustomer({ environment, ...params })
       if (known === null) {
         throw new LatchkeyError('customer_not_found', 'Nothing is stored about this customer.')
@@ -209,23 +214,16 @@ export const customerRoutes: readonly Route<CustomerDeps>[] = [
       }
     },
   }),
-  route('DELETE /customers/:customerId', {
-    operationId: 'eraseCustomer',
-    summary: 'Erases a person. Repeating the call returns the same erasure.',
-    scope: 'admin',
-    environments: 'one',
-    body: z.strictObject(perhapsWhy),
-    answer: erasureAnswer,
-    handle: ({ params, body, environment, key }, { erase }: CustomerDeps) =>
-      erase({ environment, ...params, actor: key.name, reason: body.reason ?? null }),
-  }),
   route('GET /products/:productId/customers', {
     operationId: 'listProductCustomers',
     summary: 'Customers with access to a product now, by id.',
     ...READ,
     query: z.object(PAGE),
     answer: pageOf(z.object({ customerId: z.string(), ...entitlement.shape }), idPlace),
-    async handle({ params, query: { limit, cursor: after = '' }, environment }, { customers }: CustomerDeps) {
+    async handle(
+      { params, query: { limit, cursor: after = '' }, environment },
+      { customers }: CustomerQuestionDeps,
+    ) {
       const asked = { environment, ...params, after, limit: limit + 1 }
       const found = await customers.readProductCustomers(asked)
       const items = found.map((one) => ({ customerId: one.customerId, ...one.entitlement }))
@@ -249,10 +247,26 @@ export const customerRoutes: readonly Route<CustomerDeps>[] = [
       .refine(beginsBeforeItEnds, LATER_THAN_TO),
     answer: pageOf(changeAnswer, z.string()),
     errors: ['cursor_reset'],
-    async handle({ query: { limit, cursor: after = null, ...filter }, environment }, deps: CustomerDeps) {
+    async handle(
+      { query: { limit, cursor: after = null, ...filter }, environment },
+      deps: CustomerQuestionDeps,
+    ) {
       const changes = await readChanges(deps, { environment, after, limit: limit + 1, ...filter })
       return firstOf(changes, limit, ({ cursor }) => cursor)
     },
+  }),
+]
+
+export const actRoutes: readonly Route<ActDeps>[] = [
+  route('DELETE /customers/:customerId', {
+    operationId: 'eraseCustomer',
+    summary: 'Erases a person. Repeating the call returns the same erasure.',
+    scope: 'admin',
+    environments: 'one',
+    body: z.strictObject(perhapsWhy),
+    answer: erasureAnswer,
+    handle: ({ params, body, environment, key }, { erase }: ActDeps) =>
+      erase({ environment, ...params, actor: key.name, reason: body.reason ?? null }),
   }),
   byHand('POST /customers/:customerId/grants', {
     operationId: 'grantProduct',

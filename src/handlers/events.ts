@@ -37,7 +37,7 @@ import {
 } from './query.js'
 import { type Route, route } from './route.js'
 
-export interface EventDeps {
+export interface EventQuestionDeps {
   /** Every endpoint that is configured now, and the endpoint of changes by hand; called each time. */
   readonly endpointNames: () => readonly string[]
   readonly endpointNamed: (name: string) => Endpoint | undefined
@@ -51,6 +51,9 @@ export interface EventDeps {
     /** @param place null: from the first event */
     readonly readExportPage: (filter: EventFilter, place: ExportPlace | null) => Promise<ExportPage>
   }
+}
+
+export interface ImportDeps {
   /** The result for each line, in order; a dry run stores nothing. */
   readonly importLines: (
     lines: readonly string[],
@@ -199,7 +202,7 @@ export type ImportJson = z.input<typeof importAnswer>
 
 const STORED = { scope: 'events', environments: 'one' } as const
 
-export const eventRoutes: readonly Route<EventDeps>[] = [
+export const eventQuestions: readonly Route<EventQuestionDeps>[] = [
   route('GET /events', {
     operationId: 'listEvents',
     // One request reads a limited number of events.
@@ -210,7 +213,10 @@ export const eventRoutes: readonly Route<EventDeps>[] = [
       .object({ ...FILTER, ...LIST_FILTER, limit: limitParameter, cursor: eventPlace.exactOptional() })
       .refine(beginsBeforeItEnds, LATER_THAN_TO),
     answer: pageOf(storedEvent, eventPlace),
-    async handle({ query: { limit, cursor: before = null, ...given }, environment }, deps: EventDeps) {
+    async handle(
+      { query: { limit, cursor: before = null, ...given }, environment },
+      deps: EventQuestionDeps,
+    ) {
       const filter = { environment, ...ANY_IN_LIST, ...given }
       const { items, next } = await deps.storedEvents.readEventPage({ filter, before, limit })
       if (items.length === 0) await requireKnown(filter, deps)
@@ -223,7 +229,7 @@ export const eventRoutes: readonly Route<EventDeps>[] = [
     ...STORED,
     answer: eventDetail,
     errors: ['event_not_found'],
-    async handle({ params, environment }, { storedEvents }: EventDeps) {
+    async handle({ params, environment }, { storedEvents }: EventQuestionDeps) {
       const event = await storedEvents.readEvent({ environment, ...params })
       if (event === null) throw eventNotFound()
       return event
@@ -243,7 +249,7 @@ export const eventRoutes: readonly Route<EventDeps>[] = [
     answer: 'application/octet-stream',
     tagged: true,
     errors: ['event_not_found', 'body_removed'],
-    async handle({ params, query: { sha256 = null }, environment }, { storedEvents }: EventDeps) {
+    async handle({ params, query: { sha256 = null }, environment }, { storedEvents }: EventQuestionDeps) {
       const asked = { environment, ...params }
       const body = await storedEvents.readEventBody({ ...asked, sha256 })
       if (body === null) {
@@ -267,7 +273,7 @@ export const eventRoutes: readonly Route<EventDeps>[] = [
       .object({ ...FILTER, cursor: exportPlace.exactOptional() })
       .refine(beginsBeforeItEnds, LATER_THAN_TO),
     answer: exportAnswer,
-    async handle({ query: { cursor: place = null, ...given }, environment }, deps: EventDeps) {
+    async handle({ query: { cursor: place = null, ...given }, environment }, deps: EventQuestionDeps) {
       const filter = { environment, ...ANY_EVENT, ...given }
       const { lines, counts, reached, newest } = await deps.storedEvents.readExportPage(filter, place)
       if (place === null && lines.length === 0) await requireKnown(filter, deps)
@@ -275,30 +281,29 @@ export const eventRoutes: readonly Route<EventDeps>[] = [
       return { lines, counts, progress: { reached, total: newest }, pagination }
     },
   }),
-  route('POST /imports', {
-    operationId: 'importEvents',
-    summary: 'Imports some lines of an export, and answers with the result of each, in order.',
-    scope: 'admin',
-    // The endpoint in each line says which environment it belongs to.
-    environments: 'shown',
-    query: z.object({ withManual: flagParameter.default(false), dryRun: flagParameter.default(false) }),
-    body: z.array(z.string()).max(MAX_IMPORT_LINES, `has more than ${MAX_IMPORT_LINES} lines`),
-    bodyType: 'lines',
-    answer: importAnswer,
-    // A secret that verifies the lines can't be read.
-    errors: ['config_invalid'],
-    handle: async ({ query, body, environments }, { importLines }: EventDeps) => ({
-      results: await importLines(body, { environments, ...query }),
-    }),
-  }),
 ]
+
+export const importRoute: Route<ImportDeps> = route('POST /imports', {
+  operationId: 'importEvents',
+  summary: 'Imports some lines of an export, and answers with the result of each, in order.',
+  scope: 'admin',
+  // The endpoint in each line says which environment it belongs to.
+  environments: 'shown',
+  query: z.object({ withManual: flagParameter.default(false), dryRun: flagParameter.default(false) }),
+  body: z.array(z.string()).max(MAX_IMPORT_LINES, `has more than ${MAX_IMPORT_LINES} lines`),
+  bodyType: 'lines',
+  answer: importAnswer,
+  handle: async ({ query, body, environments }, { importLines }: ImportDeps) => ({
+    results: await importLines(body, { environments, ...query }),
+  }),
+})
 
 function eventNotFound(detail = 'No such event is stored in this environment.'): LatchkeyError {
   return new LatchkeyError('event_not_found', detail)
 }
 
 /** @throws LatchkeyError `invalid_request` for what `unknownName` finds */
-async function requireKnown(filter: EventFilter, deps: EventDeps): Promise<void> {
+async function requireKnown(filter: EventFilter, deps: EventQuestionDeps): Promise<void> {
   const issue = await unknownName(filter, deps)
   if (issue !== null) throw invalidParameter(issue.path, issue.message)
 }
@@ -318,7 +323,7 @@ const CANONICAL: Readonly<Record<string, string>> = CANONICAL_TYPE_OF_V2
  */
 export async function unknownName(
   { environment, type, endpoint }: Pick<EventFilter, 'environment' | 'type' | 'endpoint'>,
-  { endpointNames, endpointNamed, storedEvents }: Omit<EventDeps, 'importLines'>,
+  { endpointNames, endpointNamed, storedEvents }: EventQuestionDeps,
 ): Promise<Issue | null> {
   const isStored = async (only: Partial<EventFilter>) => {
     const filter = { ...ANY_IN_LIST, environment, ...only }

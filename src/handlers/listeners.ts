@@ -1,7 +1,6 @@
 import { once } from 'node:events'
 import type { RequestListener } from 'node:http'
 import { createServer as createProbe } from 'node:net'
-import type { Duplex } from 'node:stream'
 import type { Logger } from 'pino'
 import { createFailureLimit } from '../failure-limit.js'
 import { type ApiKey, localKey } from './api-key.js'
@@ -27,8 +26,6 @@ export interface ListenersDeps extends Omit<RouteDeps & MountDeps, 'authenticate
   }
   /** If omitted, requests are not traced. */
   readonly traced?: (handle: RequestListener) => RequestListener
-  /** Opens no address and no socket: only `connect` reaches the API. */
-  readonly isPrivate?: boolean
   /** Serves the same API to this machine's own user, without a key; null: no socket. */
   readonly socketFile: string | null
   /** Called for each request, since a reload may change them. */
@@ -38,14 +35,11 @@ export interface ListenersDeps extends Omit<RouteDeps & MountDeps, 'authenticate
 }
 
 export interface Listeners {
-  /** Empty, like the next ones, if nothing is open. */
   readonly url: string
   /** The main listener's if they have none of their own. */
   readonly webhooksUrl: string
   readonly metricsUrl: string
   readonly receive: Receive
-  /** An in-process connection to the same API, with all rights. */
-  connect(): Duplex
   stop(): Promise<void>
 }
 
@@ -73,7 +67,6 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
     return key
   }
   const local = createApi({ ...own, authenticate: authenticateLocally, apiKeys: () => [key] }, hasDeliveries)
-  const { connect, stop: stopPrivate } = createServer({ handle: local.all })
   const lines = addresses.accessLog ? cheapLines(log) : null
   const watched = (handle: RequestListener): RequestListener => {
     const traced = deps.traced?.(handle) ?? handle
@@ -81,7 +74,6 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
   }
   const receive: Receive = (req, res, endpoint) =>
     watched((...request) => api.receive(...request, endpoint))(req, res)
-  if (deps.isPrivate) return { url: '', webhooksUrl: '', metricsUrl: '', receive, connect, stop: stopPrivate }
 
   // One line a minute: anybody can open connections.
   const drops = createFailureLimit({ failures: 1 })
@@ -112,7 +104,6 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
           )
         : url,
       receive,
-      connect,
       stop,
     }
   } catch (error) {

@@ -93,7 +93,7 @@ export function problemOf(error: unknown, requestId: string): Answer {
   const expected = isLatchkeyError(error) && kind !== null
   const [status, title] = kind ?? [500, 'Internal error']
   const { code, message: detail, retryAfterSeconds } = expected ? error : BUG
-  const hasIssues = expected && (code === 'invalid_request' || code === 'config_invalid')
+  const hasIssues = expected && code === 'invalid_request'
   const type = `urn:latchkey:problem:${code}`
   const json: z.input<typeof problem> = { type, title, status, detail, code, requestId }
   return {

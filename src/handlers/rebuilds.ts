@@ -5,13 +5,13 @@ import type { Policy } from '../entitlements/policy.js'
 import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import { PAYMENT_EVENT_TYPES, SUBSCRIPTION_EVENT_TYPES } from '../provider/event-types.js'
-import type { ComparisonName, Job, RecomputeJobs } from '../recompute/jobs.js'
+import type { ComparisonName, Job } from '../recompute/job.js'
+import type { RecomputeJobs } from '../recompute/jobs.js'
 import { counts, type DeepReadonly, environment, snapshot } from './answers.js'
 import { type Route, route } from './route.js'
 
-export interface RebuildDeps {
-  readonly rebuilds: {
-    readonly rebuilds: Pick<RecomputeJobs, 'startRebuild' | 'startComparison' | 'last'>
+export interface ComparisonDeps {
+  readonly policies: {
     /** Called each time, since a reload may change it. */
     readonly configuredPolicy: () => { readonly policy: Policy; readonly fingerprint: string }
     readonly policyInForce: () => Promise<Policy>
@@ -20,6 +20,11 @@ export interface RebuildDeps {
     /** Progress of an unfinished rebuild; null if there is none. */
     readonly unfinishedAt: () => Promise<number | null>
   }
+  readonly comparisons: Pick<RecomputeJobs, 'startComparison' | 'last'>
+}
+
+export interface RebuildDeps extends Pick<ComparisonDeps, 'policies'> {
+  readonly rebuilds: Pick<RecomputeJobs, 'startRebuild' | 'last'>
 }
 
 const typesByRail = <Type extends string>(types: readonly Type[]) => {
@@ -110,14 +115,14 @@ function comparison(
   name: ComparisonName,
   operation: 'PolicyDiff' | 'Verification',
   about: string,
-): readonly Route<RebuildDeps>[] {
+): readonly Route<ComparisonDeps>[] {
   return [
     route(`GET ${path}`, {
       operationId: `get${operation}`,
       summary: `The progress and result of the last ${name}.`,
       ...ADMIN,
       answer: jobAnswer,
-      handle: async (_, { rebuilds }: RebuildDeps) => jobOf(await rebuilds.rebuilds.last(name)),
+      handle: async (_, { comparisons }: ComparisonDeps) => jobOf(await comparisons.last(name)),
     }),
     route(`POST ${path}`, {
       operationId: `start${operation}`,
@@ -132,25 +137,26 @@ function comparison(
       answer: jobAnswer,
       ...STARTED,
       acceptedAt: () => path,
-      async handle({ body: { policy: given, named }, environments }, { rebuilds: deps }: RebuildDeps) {
-        const other = given === undefined ? deps.configuredPolicy().policy : deps.policyIn(given)
+      async handle({ body: { policy: given, named }, environments }, deps: ComparisonDeps) {
+        const { comparisons, policies } = deps
+        const other = given === undefined ? policies.configuredPolicy().policy : policies.policyIn(given)
         const compared = name === 'policy diff' ? other : null
-        return jobOf(await deps.rebuilds.startComparison(name, environments, compared, named))
+        return jobOf(await comparisons.startComparison(name, environments, compared, named))
       },
     }),
   ]
 }
 
-export const rebuildRoutes: readonly Route<RebuildDeps>[] = [
+export const comparisonRoutes: readonly Route<ComparisonDeps>[] = [
   route('GET /policy', {
     operationId: 'getPolicy',
     summary: 'The policy in force, and the configured one.',
     ...ADMIN,
     answer: policyAnswer,
-    handle: async (_, { rebuilds }: RebuildDeps) => ({
-      inForce: await rebuilds.policyInForce(),
-      configured: rebuilds.configuredPolicy().policy,
-      unfinishedRebuild: (await rebuilds.unfinishedAt()) !== null,
+    handle: async (_, { policies }: ComparisonDeps) => ({
+      inForce: await policies.policyInForce(),
+      configured: policies.configuredPolicy().policy,
+      unfinishedRebuild: (await policies.unfinishedAt()) !== null,
     }),
   }),
   ...comparison(
@@ -159,6 +165,15 @@ export const rebuildRoutes: readonly Route<RebuildDeps>[] = [
     'PolicyDiff',
     'Finds out whose access would change under a policy.',
   ),
+  ...comparison(
+    '/rebuild/verification',
+    'verification',
+    'Verification',
+    'Finds stored access that differs from what its events say.',
+  ),
+]
+
+export const rebuildRoutes: readonly Route<RebuildDeps>[] = [
   route('POST /policy/apply', {
     operationId: 'applyPolicy',
     summary: 'Puts the configured policy in force, and computes all access under it.',
@@ -169,8 +184,8 @@ export const rebuildRoutes: readonly Route<RebuildDeps>[] = [
     ...STARTED,
     errors: ['policy_differs', ...STARTED.errors],
     acceptedAt: () => '/rebuild',
-    async handle({ query: { expect } }, { rebuilds: { configuredPolicy, rebuilds } }: RebuildDeps) {
-      const configured = configuredPolicy()
+    async handle({ query: { expect } }, { rebuilds, policies }: RebuildDeps) {
+      const configured = policies.configuredPolicy()
       if (expect !== undefined && expect !== configured.fingerprint) {
         throw new LatchkeyError(
           'policy_differs',
@@ -186,10 +201,10 @@ export const rebuildRoutes: readonly Route<RebuildDeps>[] = [
     ...ADMIN,
     environments: 'shown of both',
     answer: jobAnswer,
-    async handle({ environments }, { rebuilds: { rebuilds, unfinishedAt } }: RebuildDeps) {
+    async handle({ environments }, { rebuilds, policies }: RebuildDeps) {
       const job = await rebuilds.last('rebuild')
       // One whose process has ended is resumed when it is run again.
-      const folded = job === null || job.outcome.state === 'stopped' ? await unfinishedAt() : null
+      const folded = job === null || job.outcome.state === 'stopped' ? await policies.unfinishedAt() : null
       return folded === null ? jobOf(job, environments) : { state: 'interrupted' as const, folded }
     },
   }),
@@ -200,13 +215,7 @@ export const rebuildRoutes: readonly Route<RebuildDeps>[] = [
     answer: jobAnswer,
     ...STARTED,
     acceptedAt: () => '/rebuild',
-    handle: async (_, { rebuilds: { rebuilds, policyInForce } }: RebuildDeps) =>
-      jobOf(await rebuilds.startRebuild(await policyInForce())),
+    handle: async (_, { rebuilds, policies }: RebuildDeps) =>
+      jobOf(await rebuilds.startRebuild(await policies.policyInForce())),
   }),
-  ...comparison(
-    '/rebuild/verification',
-    'verification',
-    'Verification',
-    'Finds stored access that differs from what its events say.',
-  ),
 ]

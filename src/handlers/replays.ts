@@ -3,13 +3,14 @@
 import { z } from 'zod'
 import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
-import type { RecomputeJobs, Replay } from '../recompute/jobs.js'
+import type { Replay } from '../recompute/job.js'
+import type { RecomputeJobs } from '../recompute/jobs.js'
 import type { EventFilter } from '../store/event-walk.js'
 import { counts, environment, instant, platformCall } from './answers.js'
 import { idText, invalidBody } from './body.js'
 import {
   beginsBeforeItEnds,
-  type EventDeps,
+  type EventQuestionDeps,
   LATER_THAN_TO,
   STORED_DISPOSITIONS,
   unknownName,
@@ -18,7 +19,7 @@ import { firstOf, idPlace, instantParameter, invalidParameter, PAGE, pageOf } fr
 import { summary } from './rebuilds.js'
 import { type Route, route } from './route.js'
 
-export interface ReplayDeps extends Omit<EventDeps, 'importLines'> {
+export interface ReplayDeps extends EventQuestionDeps {
   readonly replays: Pick<RecomputeJobs, 'startReplay' | 'replays' | 'findReplay' | 'stopReplay'>
 }
 

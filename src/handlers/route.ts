@@ -74,7 +74,7 @@ export interface MountDeps {
   readonly authenticate: Authenticate
   /** The environments of the configured endpoints; called each time, since a reload may change them. */
   readonly environments: () => readonly Environment[]
-  readonly metrics: RequestMetrics
+  readonly metrics: Pick<RequestMetrics, 'observeDuration'>
   readonly log: Logger
 }
 

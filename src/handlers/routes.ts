@@ -6,27 +6,35 @@ import { packageFile } from '../package-file.js'
 import { renderPage } from './api-page.js'
 import { type ChangeStreamRouteDeps, changeStreamRoute } from './change-stream.js'
 import { type CheckDeps, checkRoute } from './checks.js'
-import { type ControlDeps, controlRoutes } from './control.js'
-import { type CustomerDeps, customerRoutes } from './customers.js'
+import { type ControlDeps, controlRoutes, type KeysDeps, keysRoute } from './control.js'
+import { type ActDeps, actRoutes, type CustomerQuestionDeps, customerQuestions } from './customers.js'
 import { type EntitlementDeps, entitlementRoutes } from './entitlements.js'
-import { type EventDeps, eventRoutes } from './events.js'
+import { type EventQuestionDeps, eventQuestions, type ImportDeps, importRoute } from './events.js'
 import { type HealthDeps, healthRoutes } from './health.js'
 import { createListener, createShortcut, type MountedPath, mountRoutes } from './mount.js'
-import { type RebuildDeps, rebuildRoutes } from './rebuilds.js'
+import { type ComparisonDeps, comparisonRoutes, type RebuildDeps, rebuildRoutes } from './rebuilds.js'
 import { type ReplayDeps, replayRoutes } from './replays.js'
-import { type MountDeps, type RouteGroup, route } from './route.js'
-import { type SyncDeps, syncRoutes } from './sync.js'
+import { type MountDeps, type Route, type RouteGroup, route } from './route.js'
+import { type SyncDeps, type SyncQuestionDeps, syncQuestions, syncRoutes } from './sync.js'
 import { type TelegramDeps, telegramRoutes } from './telegram.js'
 import { WEBHOOK_PATH, type WebhookDeps, webhookRoutes } from './webhooks.js'
 
-/** The dependencies of all handlers. */
-export type RouteDeps = WebhookDeps &
-  EntitlementDeps &
+/** The dependencies of the routes that only ask: a store that can be read has all that they need. */
+export type QuestionDeps = EntitlementDeps &
   CheckDeps &
-  CustomerDeps &
-  ChangeStreamRouteDeps &
-  EventDeps &
+  CustomerQuestionDeps &
+  EventQuestionDeps &
   ReplayDeps &
+  ComparisonDeps &
+  SyncQuestionDeps &
+  KeysDeps
+
+/** The dependencies of all handlers. */
+export type RouteDeps = QuestionDeps &
+  WebhookDeps &
+  ActDeps &
+  ChangeStreamRouteDeps &
+  ImportDeps &
   RebuildDeps &
   SyncDeps &
   TelegramDeps &
@@ -53,19 +61,23 @@ export const ROUTE_GROUPS: readonly RouteGroup<RouteDeps>[] = [
   {
     name: 'Customers',
     about: 'What is stored about a customer, the change log, and changes by hand.',
-    routes: [...customerRoutes, changeStreamRoute],
+    routes: [...customerQuestions, changeStreamRoute, ...actRoutes],
   },
-  { name: 'Events', about: 'Stored events, their exact bytes, exports and imports.', routes: eventRoutes },
+  {
+    name: 'Events',
+    about: 'Stored events, their exact bytes, exports and imports.',
+    routes: [...eventQuestions, importRoute],
+  },
   { name: 'Replays', about: 'Stored events are read again by the current program.', routes: replayRoutes },
   {
     name: 'Policy',
     about: 'The policy, and jobs that compute all access again.',
-    routes: rebuildRoutes,
+    routes: [...comparisonRoutes, ...rebuildRoutes],
   },
   {
     name: 'Sync',
     about: 'Roles, groups and the outbound webhooks, which follow access.',
-    routes: syncRoutes,
+    routes: [...syncQuestions, ...syncRoutes],
   },
   { name: 'Telegram', about: 'Links with which customers join groups.', routes: telegramRoutes },
   { name: 'Health', about: 'Health, findings and metrics of the daemon.', routes: healthRoutes },
@@ -89,11 +101,32 @@ export const ROUTE_GROUPS: readonly RouteGroup<RouteDeps>[] = [
       }),
     ],
   },
-  { name: 'Daemon', about: 'The status of the daemon; reload and stop.', routes: controlRoutes },
+  {
+    name: 'Daemon',
+    about: 'The status of the daemon; reload and stop.',
+    routes: [...controlRoutes, keysRoute],
+  },
 ]
 
 /** If two paths match a request, the first one serves it. */
 export const ROUTES = ROUTE_GROUPS.flatMap(({ routes }) => routes)
+
+/** The routes that only ask: of the store, and nothing else. (Of replays, only dry runs do.) */
+const QUESTIONS: readonly Route<QuestionDeps>[] = [
+  checkRoute,
+  ...entitlementRoutes,
+  ...customerQuestions,
+  ...eventQuestions,
+  ...replayRoutes,
+  ...comparisonRoutes,
+  ...syncQuestions,
+  keysRoute,
+]
+
+/** Serves the routes that only ask. */
+export function createQuestionApi(deps: QuestionDeps & MountDeps): RequestListener {
+  return createListener(mountRoutes(QUESTIONS, deps), deps.log)
+}
 
 /** Takes a delivery that another server has accepted. @param endpoint its name, still percent-encoded */
 export type Receive = (req: IncomingMessage, res: ServerResponse, endpoint: string) => void

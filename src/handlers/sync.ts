@@ -18,23 +18,33 @@ import {
   STATES,
   targetProblem,
 } from './sync/memberships.js'
-import { type MessageQuestions, messageRoutes } from './sync/messages.js'
+import {
+  type MessageControl,
+  type MessageQuestions,
+  messageQuestions,
+  messageRoutes,
+} from './sync/messages.js'
 
-/** What the routes for roles, groups and the outbound webhooks need. */
-export interface SyncQuestions
-  extends MembershipQuestions,
-    MessageQuestions,
-    Pick<Sync, 'plan' | 'check' | 'pause' | 'resume'> {
+/** What the routes about the state of roles, groups and the outbound webhooks need. */
+export interface SyncQuestions extends MembershipQuestions, MessageQuestions, Pick<Sync, 'plan'> {
   /** @param environments whose targets and messages are shown; both if omitted */
   readonly status: (environments?: readonly Environment[]) => Promise<SyncState>
+}
+
+/** The same, and what the routes need that change it, or call the platforms. */
+export interface SyncControl extends SyncQuestions, MessageControl, Pick<Sync, 'check' | 'pause' | 'resume'> {
   /** `messages`: messages of the outbound webhooks that `retry` made due. @throws LatchkeyError `plan_changed` */
   readonly run: (
     options: RunOptions,
   ) => Promise<SyncRun & { readonly messages: number; readonly leads: boolean }>
 }
 
-export interface SyncDeps {
+export interface SyncQuestionDeps {
   readonly sync: SyncQuestions
+}
+
+export interface SyncDeps {
+  readonly sync: SyncControl
   readonly log: Logger
 }
 
@@ -137,13 +147,13 @@ function pausing(path: '/sync/pause' | '/sync/resume', paused: boolean, summary:
   })
 }
 
-export const syncRoutes: readonly Route<SyncDeps>[] = [
+export const syncQuestions: readonly Route<SyncQuestionDeps>[] = [
   route('GET /sync', {
     operationId: 'getSync',
     summary: 'The state of roles, groups and the outbound webhooks.',
     ...ADMIN,
     answer: syncStatus,
-    handle: ({ environments }, { sync }: SyncDeps) => sync.status(environments),
+    handle: ({ environments }, { sync }: SyncQuestionDeps) => sync.status(environments),
   }),
   ...membershipRoutes,
   route('GET /sync/plan', {
@@ -151,8 +161,12 @@ export const syncRoutes: readonly Route<SyncDeps>[] = [
     summary: 'The calls that would be made now; makes none.',
     ...ADMIN,
     answer: planAnswer,
-    handle: ({ environments }, { sync }: SyncDeps) => sync.plan(environments),
+    handle: ({ environments }, { sync }: SyncQuestionDeps) => sync.plan(environments),
   }),
+  ...messageQuestions,
+]
+
+export const syncRoutes: readonly Route<SyncDeps>[] = [
   route('POST /sync/run', {
     operationId: 'runSync',
     // `retry` makes waiting and parked memberships due first; `confirm` the removals of the plan with that hash.

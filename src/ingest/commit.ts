@@ -5,7 +5,6 @@ import { redact } from '../provider/redact.js'
 import { pipelined } from '../store/bulk.js'
 import { loadForms, saveCustomerFacts } from '../store/customers.js'
 import { recordArrivals } from '../store/deliveries.js'
-import { engineOf } from '../store/engine.js'
 import {
   type ErasedIds,
   type ErasureAct,
@@ -45,13 +44,21 @@ export interface BatchWriterDeps {
   readonly clock: () => number
   /** Called with erasures before they are committed, once their dates are known. If omitted, they are not listed. */
   readonly recordErasures?: (acts: readonly ErasureAct[]) => void
+  /** Whether no other process writes to the store, so that what was read of it once still holds. */
+  readonly isAlone?: boolean
 }
 
 /**
  * One transaction per batch: events, sources, entitlements and changes together, so that a committed event
  * is visible in every answer.
  */
-export function createBatchWriter({ db, policy, clock, recordErasures }: BatchWriterDeps): WriteBatch {
+export function createBatchWriter({
+  db,
+  policy,
+  clock,
+  recordErasures,
+  isAlone = false,
+}: BatchWriterDeps): WriteBatch {
   /** Cached if nobody else erases; null: not loaded, or outdated. */
   let erased: ErasedIds | null = null
   const seenVersions = new Set<string>()
@@ -67,7 +74,7 @@ export function createBatchWriter({ db, policy, clock, recordErasures }: BatchWr
       const dated = await dateActs(trx, read, clock())
       const acts = await newErasures(trx, dated)
       const [inForce, known] = await pipelined([policy(trx), erased ?? loadErasedIds(trx)])
-      erased = acts.length === 0 && !engineOf(trx).isShared ? known : null
+      erased = acts.length === 0 && isAlone ? known : null
       const prepared = redactErased(dated, known, acts, clock())
       for (const environment of environments) {
         const own = prepared.filter((one) => one.environment === environment)

@@ -1,5 +1,9 @@
 import { accessSync, constants } from 'node:fs'
+import type { Kysely } from 'kysely'
 import { LatchkeyError } from '../errors.js'
+import type { PostgresOptions } from '../store/postgres/dialect.js'
+import type { Database } from '../store/schema.js'
+import { openDatabase } from '../store/sqlite/dialect.js'
 import { AS_ITS_USER, isOfAnotherUser, isSystemRefusal, refusalText } from '../system-refusal.js'
 
 /** What will be done with the database. */
@@ -15,15 +19,15 @@ export function assertDatabase(file: string, access: Access): void {
   if (!isDatabaseThere(file, access)) throw missingDatabase(file)
 }
 
-export function missingDatabase(file: string): LatchkeyError {
-  return new LatchkeyError('store_missing', `There is no database at ${file}.`)
+function missingDatabase(file: string): LatchkeyError {
+  return new LatchkeyError('store_missing', `There is no database at ${file}: \`latchkey serve\` makes one.`)
 }
 
 /**
  * Checks that there is a database. Inside a folder that may not be entered, a file would seem to be missing.
  * @throws LatchkeyError `store_unavailable` if the system refuses the answer, or access
  */
-export function isDatabaseThere(file: string, access: Access): boolean {
+function isDatabaseThere(file: string, access: Access): boolean {
   try {
     accessSync(file, MODES[access])
     return true
@@ -35,4 +39,27 @@ export function isDatabaseThere(file: string, access: Access): boolean {
     const message = `the database ${file} can't be ${what}, ${refusalText(error)}${todo}`
     throw new LatchkeyError('store_unavailable', message, { cause: error })
   }
+}
+
+/** Where a store is: a file, unless there are options for PostgreSQL. */
+export interface StorePlace {
+  readonly file: string
+  readonly postgres?: PostgresOptions | undefined
+}
+
+/**
+ * Opens a store to read it, whether or not a daemon serves it: takes no lock, migrates nothing, and makes no file.
+ * @param errorFor makes the error for a failed statement; if omitted, it is the database's own
+ * @throws LatchkeyError as `assertDatabase` does; SQLite's own errors pass through
+ */
+export async function openToRead(
+  { file, postgres }: StorePlace,
+  errorFor?: (error: unknown) => unknown,
+): Promise<Kysely<Database>> {
+  if (postgres !== undefined) {
+    const { openPostgres } = await import('../store/postgres/dialect.js')
+    return openPostgres(postgres, 'read', errorFor && { errorFor })
+  }
+  assertDatabase(file, 'read')
+  return openDatabase(file, { readOnly: true, atRest: true }, errorFor)
 }

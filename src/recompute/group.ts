@@ -1,15 +1,17 @@
+/* Which stored events, sources and customers have to be looked at together. Only reads. */
+
 import { type Derived, derive } from '../entitlements/derive.js'
 import { seqsInHistory } from '../entitlements/history.js'
 import type { SourceKey } from '../entitlements/model.js'
+import type { Policy } from '../entitlements/policy.js'
 import { linkOf, type PaymentLink, sourceKey } from '../entitlements/source-of.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { matchesFilter } from '../store/event-walk.js'
-import { type GroupRow, loadGroupRows, loadSeqsByHand, placeOf } from '../store/recompute.js'
-import type { Tx } from '../store/schema.js'
+import { type GroupRow, type JobScope, loadGroupRows, loadSeqsByHand, placeOf } from '../store/recompute.js'
+import type { Db } from '../store/schema.js'
 import { loadLinks, loadSourceRows, loadSourceRowsOf, type SourceRow } from '../store/sources.js'
 import { damagedForm, eventInFormIfReadable } from '../store/stored-form.js'
-import { type ReadAgain, readAgain } from './read-again.js'
-import { isDone, isWhole, nodeName, type Run } from './run.js'
+import { type ReadAgain, readAgain, type TakenIds } from './read-again.js'
 
 /** An event of a group: its stored reading and its new one. */
 export interface GroupEvent {
@@ -45,8 +47,25 @@ interface Node {
   readonly id: string
 }
 
+/** One name for a source, a payment or a customer of an environment. */
+export function nodeName(environment: Environment, kind: string, id: string | null | undefined): string {
+  return `${environment} ${kind} ${id}`
+}
+
+export interface GroupReader {
+  readonly policy: Policy
+  readonly readEvents: ReadEvents
+  /** By `nodeName`: the numbers of events that belong there, although nothing stored leads to them. */
+  readonly leading: ReadonlyMap<string, ReadonlySet<number>>
+}
+
 /** Reads the groups of an environment that contain these seeds, together. */
-export async function readGroup(trx: Tx, run: Run, environment: Environment, seeds: Seeds) {
+export async function readGroup(
+  db: Db,
+  { policy, readEvents, leading }: GroupReader,
+  environment: Environment,
+  seeds: Seeds,
+) {
   const own = <T extends { readonly environment: Environment }>(all: readonly T[] = []) =>
     all.filter((one) => one.environment === environment)
   const events = new Map<number, GroupEvent>()
@@ -77,7 +96,6 @@ export async function readGroup(trx: Tx, run: Run, environment: Environment, see
       const name = sourceKey({ kind: row.kind, id: row.source_id })
       if (sources.has(name)) return []
       sources.set(name, row)
-      run.settled[row.seq] = 1
       add(row.kind, row.source_id)
       add('customer', row.customer_id)
       return seqsInHistory(row.history) ?? []
@@ -88,7 +106,7 @@ export async function readGroup(trx: Tx, run: Run, environment: Environment, see
   let derived = EMPTY
   let derivedOf = -1
   for (;;) {
-    for (const event of await readEvents(trx, run, newRows)) {
+    for (const event of await readEvents(db, newRows)) {
       events.set(event.row.seq, event)
       const place = placeOf(event.row)
       if (place !== null) add(place.kind, place.id)
@@ -101,7 +119,7 @@ export async function readGroup(trx: Tx, run: Run, environment: Environment, see
     const customers = idsOf('customer')
     for (const id of customers) customerIds.add(id)
     const payments = idsOf('link')
-    const links = await loadLinks(trx, environment, payments)
+    const links = await loadLinks(db, environment, payments)
     for (const id of payments) {
       const link = links.get(id)
       if (link !== undefined) stored.set(id, link)
@@ -109,20 +127,20 @@ export async function readGroup(trx: Tx, run: Run, environment: Environment, see
     }
     const keys = fresh.filter(isSource).filter((key) => !sources.has(sourceKey(key)))
     const seqs = [
-      ...addSources(await loadSourceRowsOf(trx, environment, customers)),
-      ...addSources(await loadSourceRows(trx, environment, keys)),
-      ...(await loadSeqsByHand(trx, environment, customers)),
-      ...fresh.flatMap(({ kind, id }) => [...(run.leading.get(nodeName(environment, kind, id)) ?? [])]),
+      ...addSources(await loadSourceRowsOf(db, environment, customers)),
+      ...addSources(await loadSourceRows(db, environment, keys)),
+      ...(await loadSeqsByHand(db, environment, customers)),
+      ...fresh.flatMap(({ kind, id }) => [...(leading.get(nodeName(environment, kind, id)) ?? [])]),
     ]
     const unknown = [...new Set(seqs)].filter((seq) => !events.has(seq)).sort((a, b) => a - b)
-    newRows = await loadGroupRows(trx, unknown)
+    newRows = await loadGroupRows(db, unknown)
     if (newRows.length + newNodes.length > 0) continue
     if (derivedOf !== events.size) {
       const arrived = [...events]
         .flatMap(([seq, { after }]) => (after === null ? [] : [{ seq, event: after }]))
         .sort((a, b) => a.seq - b.seq)
       const known = [...new Map([...stored, ...linked]).values()].filter((link) => link !== null)
-      derived = derive(arrived, run.job.policy, known)
+      derived = derive(arrived, policy, known)
     }
     derivedOf = events.size
     for (const { state } of derived.sources.values()) {
@@ -156,30 +174,42 @@ function isSource(node: Node): node is SourceKey {
   return node.kind !== 'customer' && node.kind !== 'link'
 }
 
+/** Whether a job covers all events, of these environments. */
+export function isWhole(scope: JobScope['scope']): scope is readonly Environment[] {
+  return Array.isArray(scope)
+}
+
+export type ReadEvents = ReturnType<typeof createEventReader>
+
 /**
- * Reads the events again that the job covers; a run that writes also those with a damaged stored form.
- * @throws {LatchkeyError} `store_unavailable` if neither form nor body of an event can be read
+ * Reads stored events: again from their bytes if the job covers them, else as stored.
+ * @param isDone null if nothing is written; what is written also includes events with a damaged stored form, and an
+ * event that is done is stored as read
  */
-export async function readEvents(trx: Tx, run: Run, rows: readonly GroupRow[]) {
-  const { scope, endpoints, newest } = run.job
-  const isApplied = run.mode === 'apply'
-  // Once written, it is stored as read.
+export function createEventReader(
+  { scope, endpoints, newest }: JobScope & { readonly newest: number },
+  isDone: ((seq: number) => boolean) | null,
+) {
+  const taken: TakenIds = new Map()
   const isToRead = (row: GroupRow) =>
-    !isWhole(scope) && row.seq <= newest && !(isApplied && isDone(run, row.seq)) && matchesFilter(row, scope)
-  const stored = rows.map((row) => ({
-    row,
-    before: row.normalized === null ? null : eventInFormIfReadable(row.normalized),
-  }))
-  const seqs = stored.flatMap(({ row, before }) =>
-    isToRead(row) || (isApplied && row.normalized !== null && before === null) ? [row.seq] : [],
-  )
-  const again = await readAgain(trx, seqs, endpoints ?? {}, run.taken)
-  return stored.map(({ row, before }) => {
-    const one = again.get(row.seq) ?? null
-    if (one?.kind === 'read') return { row, before, after: one.event, again: one }
-    if (before === null && row.normalized !== null) throw damagedForm(row.event_id)
-    return { row, before, after: before, again: one }
-  })
+    !isWhole(scope) && row.seq <= newest && isDone?.(row.seq) !== true && matchesFilter(row, scope)
+  /** @throws {LatchkeyError} `store_unavailable` if neither form nor body of an event can be read */
+  return async (db: Db, rows: readonly GroupRow[]): Promise<readonly GroupEvent[]> => {
+    const stored = rows.map((row) => ({
+      row,
+      before: row.normalized === null ? null : eventInFormIfReadable(row.normalized),
+    }))
+    const seqs = stored.flatMap(({ row, before }) =>
+      isToRead(row) || (isDone !== null && row.normalized !== null && before === null) ? [row.seq] : [],
+    )
+    const again = await readAgain(db, seqs, endpoints ?? {}, taken)
+    return stored.map(({ row, before }) => {
+      const one = again.get(row.seq) ?? null
+      if (one?.kind === 'read') return { row, before, after: one.event, again: one }
+      if (before === null && row.normalized !== null) throw damagedForm(row.event_id)
+      return { row, before, after: before, again: one }
+    })
+  }
 }
 
 export function isSameLink(a: PaymentLink, b: PaymentLink | null | undefined): boolean {

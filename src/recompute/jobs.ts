@@ -1,71 +1,57 @@
+/* Runs one rebuild, comparison or replay at a time in the background, and knows those of every instance. */
+
 import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
-import { isDeepStrictEqual } from 'node:util'
 import type { Logger } from 'pino'
 import type { Policy } from '../entitlements/policy.js'
-import { isLatchkeyError, LatchkeyError } from '../errors.js'
+import { isLatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import { hasErasedSince } from '../store/erasures.js'
 import type { EventFilter } from '../store/event-walk.js'
-import { loadJob, loadJobRecord, loadJobRecords } from '../store/recompute.js'
+import { loadJob, loadJobRecord, loadJobRecords, notMoved, ofNewer, readJob } from '../store/recompute.js'
 import { type Db, ENVIRONMENTS } from '../store/schema.js'
 import type { CallPreview } from '../sync/preview-calls.js'
 import type { WriteSync } from '../sync/writes.js'
+import type { CompareOptions } from './compare.js'
+import {
+  abandoned,
+  brokenOff,
+  busyWith,
+  type ComparisonName,
+  finished,
+  isAbandoned,
+  isReplay,
+  isRunning,
+  isSame,
+  type Job,
+  jobIn,
+  newJob,
+  progressed,
+  type Replay,
+  recordOf,
+} from './job.js'
 import type { Endpoints } from './read-again.js'
-import type { RecomputePlan, RecomputeReport, WorkOptions } from './run.js'
+import type { ApplyPlan, ComparePlan, RecomputePlan, RecomputeReport, WorkOptions } from './run.js'
 
 /** Earlier ones are forgotten: the change log has their changes. */
 const MAX_REPLAYS = 20
 
 /** Enough examples to look through; the counts cover all. */
-const REPLAY_SAMPLE = 1_000
+export const REPLAY_SAMPLE = 1_000
 
-/** `verification`: whether the state matches its events. `policy diff`: whose access another policy would change. */
-export type ComparisonName = 'verification' | 'policy diff'
-
-/** One recompute, of whichever instance. Instants are epoch milliseconds. */
-export interface Job {
-  /** Only for replays; the others are identified by their kind. */
-  readonly id: string
-  readonly kind: 'rebuild' | ComparisonName | 'replay'
-  /** Grows with every job. */
-  readonly number: number
-  readonly plan: RecomputePlan
-  readonly startedAt: number
-  readonly progress: Progress
-  readonly outcome:
-    | { readonly state: 'running' }
-    | { readonly state: 'done'; readonly endedAt: number; readonly report: JobReport }
-    | { readonly state: 'stopped' | 'failed'; readonly endedAt: number; readonly reason: string }
-}
-
-/** In events. */
-export interface Progress {
-  readonly reached: number
-  readonly total: number
-  /** Null until some work is done, like the next. */
-  readonly perSecond: number | null
-  /** Whole seconds. */
-  readonly remainingSeconds: number | null
-}
-
-export interface JobReport extends Omit<RecomputeReport, 'customers'> {
-  /**
-   * Changes that a dry run would cause in roles and groups; null for a real replay, whose changes follow by themselves.
-   */
-  readonly calls: CallPreview | null
-}
-
-/** A replay: its plan has a filter. */
-export interface Replay extends Job {
-  readonly plan: RecomputePlan & { readonly scope: EventFilter }
-}
-
-/** Runs one rebuild, comparison or replay at a time, in the background. */
-export type RecomputeJobs = ReturnType<typeof createRecomputeJobs>
+export type Apply = (plan: ApplyPlan, options: WorkOptions) => Promise<RecomputeReport>
 
 export interface RecomputeJobsDeps {
-  readonly recompute: (plan: RecomputePlan, options: WorkOptions) => Promise<RecomputeReport>
+  /** Writes nothing. */
+  readonly compare: (
+    plan: ComparePlan,
+    options: Pick<CompareOptions, 'onProgress' | 'signal'>,
+  ) => Promise<RecomputeReport>
+  /**
+   * Works while no other instance runs a job.
+   * @throws {LatchkeyError} `rebuild_running`: one does
+   */
+  readonly alone: <T>(work: (apply: Apply) => Promise<T>) => Promise<T>
   readonly db: Db
   readonly writeSync: WriteSync
   /** Whether any instance runs a job; false if this is the only one. */
@@ -81,26 +67,25 @@ export interface RecomputeJobsDeps {
 const SAVE_MS = 1_000
 const LOOK_MS = 200
 
-const ABANDONED = 'What ran it has ended: start it again to continue.'
-
+/** The job of this process. */
 interface Running {
   job: Job
-  isStopping: boolean
+  readonly stopping: AbortController
+  /** Never rejects. */
   ended: Promise<void>
 }
 
+export type RecomputeJobs = ReturnType<typeof createRecomputeJobs>
+
 export function createRecomputeJobs(deps: RecomputeJobsDeps) {
-  const { recompute, db, writeSync, isRecomputing, endpoints, previewCalls, clock, log } = deps
-  /** The one of this process. */
+  const { db, writeSync, isRecomputing, endpoints, clock, log } = deps
   let running: Running | null = null
 
-  const save = (job: Job) => writeSync('saveJobRecord', { id: job.id, record: JSON.stringify(job) })
-
-  async function asItIs(record: string): Promise<Job> {
-    const job = JSON.parse(record) as Job
+  async function asItIs(record: string): Promise<Job | null> {
+    const job = jobIn(record)
+    if (job === null || !isRunning(job)) return job
     if (job.id === running?.job.id) return running.job
-    if (job.outcome.state !== 'running' || (await isRecomputing())) return job
-    return { ...job, outcome: { state: 'stopped', endedAt: job.startedAt, reason: ABANDONED } }
+    return (await isRecomputing()) ? job : abandoned(job)
   }
 
   async function find(id: string): Promise<Job | null> {
@@ -112,135 +97,45 @@ export function createRecomputeJobs(deps: RecomputeJobsDeps) {
   /** The newest first: the last one of each kind, but several replays. */
   async function known(): Promise<readonly Job[]> {
     const jobs = await Promise.all((await loadJobRecords(db)).map(asItIs))
-    return jobs.sort((a, b) => b.number - a.number)
+    return jobs.filter((job) => job !== null).sort((a, b) => b.number - a.number)
   }
 
   /** The running one, at whichever instance. */
-  const current = async (): Promise<Job | null> =>
-    running?.job ?? (await known()).find(({ outcome }) => outcome.state === 'running') ?? null
+  const current = async (): Promise<Job | null> => running?.job ?? (await known()).find(isRunning) ?? null
 
   /**
-   * Starts one, or joins an identical one that is running, at whichever instance.
+   * Starts one, or joins an identical one that is running, at whichever instance. Resolves once it has begun.
    * @throws {LatchkeyError} `rebuild_running`, `replay_running`: another one is running
    */
   async function start(kind: Job['kind'], plan: RecomputePlan): Promise<Job> {
     const before = await known()
-    const other = running?.job ?? before.find(({ outcome }) => outcome.state === 'running')
+    const other = running?.job ?? before.find(isRunning)
     if (other !== undefined) {
-      if (other.kind === kind && isSamePlan(other.plan, plan)) return other
-      throw busyWith(other.kind, kind)
+      if (isSame(other, kind, plan)) return other
+      throw busyWith(other, kind)
     }
     const id = kind === 'replay' ? `rep_${randomUUID()}` : kind
-    const progress = { reached: 0, total: 0, perSecond: null, remainingSeconds: null }
-    const number = (before[0]?.number ?? 0) + 1
-    const job: Job = { id, kind, number, plan, startedAt: clock(), progress, outcome: { state: 'running' } }
-    const begun = Promise.withResolvers<void>()
-    const own: Running = { job, isStopping: false, ended: Promise.resolve() }
+    const job = newJob({ id, kind, plan, number: (before[0]?.number ?? 0) + 1, startedAt: clock() })
+    const own: Running = { job, stopping: new AbortController(), ended: Promise.resolve() }
     running = own
-    own.ended = run(own, async () => {
-      // Only one runs at a time.
-      for (const one of before)
-        if ('reason' in one.outcome && one.outcome.reason === ABANDONED) await save(one)
-      const replays = before.filter((one) => one.kind === 'replay')
-      for (const { id } of replays.slice(MAX_REPLAYS - 1)) await writeSync('forgetJobRecords', id)
-      await save(own.job)
-      begun.resolve()
-    }).catch((error: unknown) => {
-      running = null
-      begun.reject(error)
-    })
-    await Promise.race([begun.promise, own.ended])
+    const begun = Promise.withResolvers<void>()
+    own.ended = runAlone(own, before, deps, begun.resolve)
+      .catch(begun.reject)
+      .finally(() => {
+        running = null
+      })
+    await begun.promise
     return own.job
   }
 
-  /**
-   * @param begin called where it has begun
-   * @throws {LatchkeyError} `rebuild_running`: another one has begun before it
-   */
-  async function run(own: Running, begin: () => Promise<void>): Promise<void> {
-    const { kind, plan, startedAt } = own.job
-    let first: { readonly at: number; readonly reached: number } | null = null
-    let savedAt: number | null = null
-    /** That it has ended is seen once it is saved. */
-    const change = (next: Partial<Job>) => {
-      own.job = { ...own.job, ...next }
-    }
-    let ended: Promise<Partial<Job>> | null = null
-    const endOnce = (report: RecomputeReport) => (ended ??= end(report))
-    async function end({ customers, ...report }: RecomputeReport): Promise<Partial<Job>> {
-      const { sample: _, ...changes } = report.access.all
-      const replayed = { ...report.counts, ...changes, dryRun: plan.mode === 'compare' }
-      if (kind === 'rebuild') log.info(changes, 'rebuilt from the stored events')
-      if (kind === 'replay') log.info(replayed, 'replayed stored events')
-      const calls = kind === 'replay' && plan.mode === 'compare' ? await previewCalls(customers) : null
-      const { progress } = own.job
-      const done = (calls: JobReport['calls']) => ({
-        progress: { ...progress, reached: progress.total, remainingSeconds: 0 },
-        outcome: { state: 'done', endedAt: clock(), report: { ...report, calls } } as const,
-      })
-      await save({ ...own.job, ...done(calls) })
-      // An erasure deletes the records before it; this one may have come after it.
-      if (calls === null || !(await hasErasedSince(db, startedAt))) return done(calls)
-      const unnamed = done({ ...calls, sample: [] })
-      await save({ ...own.job, ...unnamed })
-      return unnamed
-    }
-    try {
-      const report = await recompute(plan, {
-        onDone: endOnce,
-        async isStopping() {
-          const now = performance.now()
-          if (savedAt === null) await begin()
-          else if (now > savedAt + SAVE_MS) {
-            const isAsked = await save(own.job).catch(() => false)
-            // Not before it is saved: `stop` may be called meanwhile.
-            own.isStopping ||= isAsked
-          } else return own.isStopping
-          savedAt = now
-          return own.isStopping
-        },
-        onProgress(reached, total) {
-          // Work done by an earlier run took none of this one's time.
-          first ??= { at: clock(), reached }
-          const seconds = (clock() - first.at) / 1000
-          const done = reached - first.reached
-          const perSecond = done > 0 && seconds > 0 ? done / seconds : null
-          const left = Math.max(0, total - reached)
-          const remainingSeconds = perSecond === null ? null : Math.ceil(left / perSecond)
-          change({ progress: { reached, total, perSecond, remainingSeconds } })
-        },
-      })
-      change(await endOnce(report))
-    } catch (error) {
-      if (savedAt === null && isLatchkeyError(error, 'rebuild_running')) throw error
-      const isStopped =
-        isLatchkeyError(error, 'rebuild_interrupted') || isLatchkeyError(error, 'replay_interrupted')
-      const reason = isLatchkeyError(error) ? error.message : 'The cause is in the log.'
-      const isComparison = kind === 'verification' || kind === 'policy diff'
-      if (!isStopped && !(isComparison && isLatchkeyError(error)))
-        log.error({ err: error }, `the ${kind} failed`)
-      if (isStopped && kind === 'rebuild') log.info('the rebuild was stopped: run it again to continue')
-      const after: Partial<Job> = {
-        progress: { ...own.job.progress, remainingSeconds: null },
-        outcome: { state: isStopped ? 'stopped' : 'failed', endedAt: clock(), reason },
-      }
-      const unsaved = (failed: unknown) => log.error({ err: failed }, 'could not save how a job ended')
-      await save({ ...own.job, ...after }).catch(unsaved)
-      change(after)
-    }
-    running = null
-  }
-
   async function stop(): Promise<void> {
-    if (running === null) return
-    running.isStopping = true
-    await running.ended
+    running?.stopping.abort()
+    await running?.ended
   }
 
   /** Rebuilds everything under a policy, which is in force from then on. */
   const startRebuild = (policy: Policy): Promise<Job> =>
     start('rebuild', { scope: ENVIRONMENTS, endpoints: null, policy, mode: 'apply' })
-  const isReplay = (job: Job | null): job is Replay => job?.kind === 'replay'
   const findReplay = async (id: string): Promise<Replay | null> => {
     const job = await find(id)
     return isReplay(job) ? job : null
@@ -263,21 +158,16 @@ export function createRecomputeJobs(deps: RecomputeJobsDeps) {
     },
     /** Continues to move all sources to the policy in force, if that was interrupted. */
     async resume(): Promise<void> {
-      const stored = await loadJob(db)
-      if (stored?.isMoving !== true || (await current()) !== null) return
+      const stored = await readJob(db)
+      if (stored === 'newer') log.warn(ofNewer().message)
+      if (stored === 'newer' || !stored?.isMoving || (await current()) !== null) return
       log.warn('not every source has been moved to the policy in force: continuing')
       await startRebuild(stored.policy)
     },
     async startReplay({ filter, dryRun }: { readonly filter: EventFilter; readonly dryRun: boolean }) {
       const mode = dryRun ? 'compare' : 'apply'
-      const plan = {
-        scope: filter,
-        endpoints: endpoints(),
-        policy: null,
-        mode,
-        sampleSize: REPLAY_SAMPLE,
-      } as const
-      return (await start('replay', plan)) as Replay
+      const what = { scope: filter, endpoints: endpoints(), policy: null, sampleSize: REPLAY_SAMPLE }
+      return (await start('replay', { ...what, mode })) as Replay
     },
     /** The newest first. */
     replays: async (): Promise<readonly Replay[]> => (await known()).filter(isReplay),
@@ -296,15 +186,96 @@ export function createRecomputeJobs(deps: RecomputeJobsDeps) {
   }
 }
 
-function isSamePlan(a: RecomputePlan, b: RecomputePlan): boolean {
-  const [one, other] = [a, b].map((plan) => JSON.parse(JSON.stringify({ ...plan, sampleSize: 0 })) as unknown)
-  return isDeepStrictEqual(one, other)
+/**
+ * Runs a job from its beginning to its saved end, whatever that is.
+ * @throws what keeps it from beginning
+ */
+function runAlone(
+  own: Running,
+  before: readonly Job[],
+  deps: RecomputeJobsDeps,
+  onBegun: () => void,
+): Promise<void> {
+  const { alone, writeSync } = deps
+  return alone(async (apply) => {
+    await begin(own, before, deps)
+    onBegun()
+    const over = new AbortController()
+    const saving = keepSaved(own, writeSync, over.signal)
+    const working = work(own, apply, deps)
+    await Promise.allSettled([working])
+    over.abort()
+    await saving
+    // That it has ended is seen once it is saved.
+    own.job = await working
+      .then((report) => succeed(own.job, report, deps))
+      .catch((error: unknown) => fail(own.job, error, deps))
+  })
 }
 
-function busyWith(running: Job['kind'], asked: Job['kind']): LatchkeyError {
-  if (running === 'replay') {
-    return new LatchkeyError('replay_running', 'Another replay is running: wait for it, or stop it.')
+/** @throws {LatchkeyError} `rebuild_running`: something unfinished has to end first */
+async function begin({ job }: Running, before: readonly Job[], { db, writeSync }: RecomputeJobsDeps) {
+  const stored = await loadJob(db)
+  if (stored?.isMoving && job.plan.policy === null) throw notMoved()
+  // Only one runs at a time.
+  for (const one of before.filter(isAbandoned)) await writeSync('saveJobRecord', recordOf(one))
+  const replays = before.filter(isReplay)
+  for (const { id } of replays.slice(MAX_REPLAYS - 1)) await writeSync('forgetJobRecords', id)
+  await writeSync('saveJobRecord', recordOf(job))
+}
+
+/** Saves how far a job is, and stops it if somebody asks for that, at any instance. */
+async function keepSaved(own: Running, writeSync: WriteSync, over: AbortSignal): Promise<void> {
+  for (;;) {
+    await wait(SAVE_MS, undefined, { signal: over }).catch(() => {})
+    if (over.aborted) return
+    const isAsked = await writeSync('saveJobRecord', recordOf(own.job)).catch(() => false)
+    if (isAsked) own.stopping.abort()
   }
-  const what = running === 'rebuild' && asked === 'rebuild' ? 'rebuild under another policy' : running
-  return new LatchkeyError('rebuild_running', `A ${what} is running: wait for it.`)
+}
+
+function work(own: Running, apply: Apply, { compare, clock }: RecomputeJobsDeps): Promise<RecomputeReport> {
+  const { plan } = own.job
+  const { signal } = own.stopping
+  let first: { readonly at: number; readonly reached: number } | null = null
+  const onProgress = (reached: number, total: number): void => {
+    const now = clock()
+    first ??= { at: now, reached }
+    own.job = progressed(own.job, first, [reached, total, now])
+  }
+  if (plan.mode !== 'apply') return compare({ ...plan, mode: plan.mode }, { onProgress, signal })
+  return apply({ ...plan, mode: plan.mode }, { onProgress, isStopping: () => signal.aborted })
+}
+
+async function succeed(
+  job: Job,
+  { customers, ...report }: RecomputeReport,
+  { db, writeSync, previewCalls, clock, log }: RecomputeJobsDeps,
+): Promise<Job> {
+  const { kind, plan, startedAt } = job
+  const { sample: _, ...changes } = report.access.all
+  const dryRun = plan.mode === 'compare'
+  if (kind === 'rebuild') log.info(changes, 'rebuilt from the stored events')
+  if (kind === 'replay') log.info({ ...report.counts, ...changes, dryRun }, 'replayed stored events')
+  const calls = kind === 'replay' && dryRun ? await previewCalls(customers) : null
+  const done = finished(job, { ...report, calls }, clock())
+  await writeSync('saveJobRecord', recordOf(done))
+  // An erasure deletes the records before it; this one may have come after it.
+  if (calls === null || !(await hasErasedSince(db, startedAt))) return done
+  const unnamed = finished(job, { ...report, calls: { ...calls, sample: [] } }, clock())
+  await writeSync('saveJobRecord', recordOf(unnamed))
+  return unnamed
+}
+
+async function fail(job: Job, error: unknown, { writeSync, clock, log }: RecomputeJobsDeps): Promise<Job> {
+  const ended = brokenOff(job, error, clock())
+  const isStopped = ended.outcome.state === 'stopped'
+  // What it says is the answer to whoever asked.
+  const isAnswer = (job.kind === 'verification' || job.kind === 'policy diff') && isLatchkeyError(error)
+  if (!isStopped && !isAnswer) log.error({ err: error }, `the ${job.kind} failed`)
+  if (isStopped && job.kind === 'rebuild') log.info('the rebuild was stopped: run it again to continue')
+  await writeSync('saveJobRecord', recordOf(ended)).catch((failed: unknown) =>
+    log.error({ err: failed }, 'could not save how a job ended'),
+  )
+  return ended
 }

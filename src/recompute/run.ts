@@ -1,182 +1,44 @@
-import { isDeepStrictEqual } from 'node:util'
-import { isChange } from '../entitlements/entitlement.js'
+/* What can be asked of a recompute, and what it reports. */
+
 import type { Policy } from '../entitlements/policy.js'
 import { LatchkeyError } from '../errors.js'
 import type { Accounts } from '../provider/accounts.js'
-import { type Environment, NORMALIZER_VERSION } from '../provider/event.js'
-import { latestCursor, loadChanges, type NewChange } from '../store/changes.js'
-import { newestSeq } from '../store/event-walk.js'
-import {
-  type Concern,
-  clearJob,
-  type JobScope,
-  loadJob,
-  loadJobParts,
-  NOTHING_READ,
-  type ReplayCounts,
-  type StoredJob,
-  saveJob,
-  saveJobPart,
-} from '../store/recompute.js'
-import type { Db, PersonKey, Tx } from '../store/schema.js'
-import { policyInForce, savePolicy } from '../store/settings.js'
-import type { TakenIds } from './read-again.js'
+import type { Environment } from '../provider/event.js'
+import type { NewChange } from '../store/changes.js'
+import type { JobScope, ReplayCounts } from '../store/recompute.js'
+import type { PersonKey } from '../store/schema.js'
+
+/** What is computed again, and under which policy. */
+interface Plan extends JobScope {
+  /** Null: the policy in force. `apply` puts another one in force as it begins. */
+  readonly policy: Policy | null
+  /** The number of examples; all differences are counted. */
+  readonly sampleSize?: number
+}
+
+/** `compare` reports whose access would change, `verify` lists all differences. Nothing is written. */
+export interface ComparePlan extends Plan {
+  readonly mode: 'compare' | 'verify'
+}
+
+/** Writes what differs. */
+export interface ApplyPlan extends Plan {
+  readonly mode: 'apply'
+}
+
+export type RecomputePlan = ComparePlan | ApplyPlan
+
+/** In events; only the ratio counts. */
+export type OnProgress = (reached: number, total: number) => void
 
 /** How work in many transactions reports its progress, and is stopped between two of them. */
 export interface WorkOptions {
-  /** In any unit; only the ratio counts. */
-  readonly onProgress?: (reached: number, total: number) => void
+  readonly onProgress?: OnProgress
   /**
    * Finished steps stay, and the next work of the same kind continues from there. It also gives other work its turn. The
    * work itself can't, by a turn of the event loop: in a busy thread such a turn comes after hundreds of messages.
    */
   readonly isStopping?: () => boolean | Promise<boolean>
-  /** Where several instances take turns: called before another may begin. */
-  readonly onDone?: (report: RecomputeReport) => Promise<unknown>
-}
-
-/** What is computed again, how, and whether it is written. */
-export interface RecomputePlan extends JobScope {
-  /** Null: the policy in force. `apply` puts another one in force as it begins. */
-  readonly policy: Policy | null
-  /** `apply` writes what differs, `compare` reports whose access would change, `verify` lists all differences. */
-  readonly mode: 'compare' | 'verify' | 'apply'
-  /** The number of examples; all differences are counted. */
-  readonly sampleSize?: number
-}
-
-/** A running job, from its stored place on. */
-function newRun(mode: RecomputePlan['mode'], clock: () => number, job: StoredJob) {
-  return {
-    mode,
-    clock,
-    job: { ...job, counts: { ...job.counts } },
-    /** By event number, up to the newest one when the run began; 1: done. */
-    done: new Uint8Array(job.newest + 1).fill(1, 0, job.reached + 1),
-    /** By source number, up to the newest one when the run began; 1: an event has led to it. */
-    settled: new Uint8Array(),
-    /** By `nodeName`: customers and payments for which all events have to be searched. */
-    concerned: new Map<string, Concern>(),
-    /** How many parts of the job are saved, and what is not saved yet. */
-    parts: 0,
-    unsaved: { ahead: [] as number[], concerned: [] as Concern[] },
-    /** The position when last saved, and whether anything was written since. */
-    savedAt: job.reached,
-    hasWritten: false,
-    taken: new Map() as TakenIds,
-    /** By `nodeName`: events that lead to a source, payment or customer, although nothing stored does. */
-    leading: new Map<string, Set<number>>(),
-    found: {
-      /** For a verification. */
-      differences: new Map<string, StateDifference>(),
-      /** By customer's `nodeName`: what would change for them. */
-      access: new Map<string, readonly AccessDifference[]>(),
-      /** For a dry run of a replay. */
-      customers: new Map<string, ProjectedCustomer>(),
-    },
-  }
-}
-export type Run = ReturnType<typeof newRun>
-
-/**
- * Begins a job, or continues an interrupted one of the same kind.
- * @throws {LatchkeyError} `rebuild_running`: a policy is in force, but not all sources were moved to it yet
- */
-export async function beginRun(
-  trx: Tx,
-  { scope, endpoints, policy: given, mode }: RecomputePlan,
-  clock: () => number,
-): Promise<Run> {
-  const interrupted = await loadJob(trx)
-  const inForce = await policyInForce(trx)
-  const policy = given ?? inForce
-  const newest = await newestSeq(trx)
-  const fresh: StoredJob = {
-    scope,
-    endpoints,
-    policy,
-    normalizerVersion: NORMALIZER_VERSION,
-    isMoving: interrupted?.isMoving || !isDeepStrictEqual(inForce, policy),
-    newest,
-    reached: 0,
-    counts: NOTHING_READ,
-    changesAfter: await latestCursor(trx),
-  }
-  const isSame = (['scope', 'endpoints', 'policy', 'normalizerVersion'] as const).every((name) =>
-    isDeepStrictEqual(interrupted?.[name], fresh[name]),
-  )
-  const continues = mode === 'apply' && interrupted !== null && isSame
-  if (interrupted?.isMoving && given === null && !continues) {
-    const message =
-      'Not every source has been moved to the policy in force yet: `latchkey policy apply` continues that.'
-    throw new LatchkeyError('rebuild_running', message)
-  }
-  const run = newRun(mode, clock, { ...(continues ? interrupted : fresh), newest })
-  if (mode !== 'apply') return run
-  const parts = await loadJobParts(trx)
-  if (continues) {
-    run.parts = parts.length
-    for (const seq of parts.flatMap(({ ahead }) => ahead)) run.done[seq] = 1
-  } else {
-    await clearJob(trx)
-    if (!isDeepStrictEqual(inForce, policy)) await savePolicy(trx, policy)
-  }
-  for (const one of parts.flatMap(({ concerned }) => concerned)) noteConcerned(run, one)
-  await saveRun(trx, run)
-  return run
-}
-
-/** Saves the position of a run, in the transaction that reaches it. */
-export async function saveRun(trx: Tx, run: Run): Promise<void> {
-  if (run.mode !== 'apply') return
-  const ahead = run.unsaved.ahead.filter((seq) => seq > run.job.reached)
-  const { concerned } = run.unsaved
-  if (ahead.length + concerned.length > 0) {
-    run.parts += 1
-    await saveJobPart(trx, run.parts, { ahead, concerned })
-  }
-  await saveJob(trx, run.job)
-  run.unsaved = { ahead: [], concerned: [] }
-  run.savedAt = run.job.reached
-  run.hasWritten = false
-}
-
-/** Whether a job covers all events, of these environments. */
-export function isWhole(scope: JobScope['scope']): scope is readonly Environment[] {
-  return Array.isArray(scope)
-}
-
-/** Whether events are read again, and nothing is written. */
-export function isDryReplay({ job, mode }: Run): boolean {
-  return job.endpoints !== null && mode !== 'apply'
-}
-
-export function isDone({ done }: Run, seq: number): boolean {
-  return done[seq] === 1
-}
-
-/** Events that came after the start may be done repeatedly. */
-export function noteDone(run: Run, seq: number): void {
-  if (isDone(run, seq) || seq > run.job.newest) return
-  run.done[seq] = 1
-  // Only the counts of a replay must not include an event twice.
-  if (run.mode === 'apply' && run.job.endpoints !== null) run.unsaved.ahead.push(seq)
-}
-
-/** One name for a source, a payment or a customer of an environment. */
-export function nodeName(environment: Environment, kind: string, id: string | null | undefined): string {
-  return `${environment} ${kind} ${id}`
-}
-
-export function noteConcerned(run: Run, concern: Concern): void {
-  const name = nodeName(concern.environment, concern.kind, concern.id)
-  if (run.concerned.has(name)) return
-  run.concerned.set(name, concern)
-  run.unsaved.concerned.push(concern)
-}
-
-export function noteLeading(run: Run, name: string, seq: number): void {
-  run.leading.set(name, (run.leading.get(name) ?? new Set()).add(seq))
 }
 
 export interface RecomputeReport {
@@ -218,7 +80,9 @@ export interface ProjectedCustomer extends PersonKey {
   readonly accounts: Accounts | null
 }
 
-export function summarise(differences: readonly AccessDifference[], sampleSize: number) {
+export const SAMPLE_SIZE = 10
+
+export function summarise(differences: readonly AccessDifference[], sampleSize = SAMPLE_SIZE) {
   const summaryOf = (own: readonly AccessDifference[]): DifferenceSummary => {
     const gains = own.filter(({ before, after }) => after.active && !before.active).length
     const losses = own.filter(({ before, after }) => before.active && !after.active).length
@@ -229,22 +93,7 @@ export function summarise(differences: readonly AccessDifference[], sampleSize: 
   return { all: summaryOf(differences), live: of('live'), sandbox: of('sandbox') }
 }
 
-const CHANGES_AT_ONCE = 1_000
-
-/**
- * The changes of a job since it began, however often it was interrupted: each entitlement before it and now.
- */
-export async function changesOf({ changesAfter }: StoredJob, db: Db): Promise<readonly AccessDifference[]> {
-  const found = new Map<string, AccessDifference>()
-  for (let after: number | undefined = changesAfter; after !== undefined; ) {
-    const changes = await loadChanges(db, null, after, CHANGES_AT_ONCE)
-    for (const { environment, customerId, productId, cause, ...change } of changes) {
-      if (cause.kind !== 'rebuild') continue
-      const name = JSON.stringify([environment, customerId, productId])
-      const before = found.get(name)?.before ?? change.before
-      found.set(name, { environment, customerId, productId, before, after: change.after })
-    }
-    after = changes.at(-1)?.cursor
-  }
-  return [...found.values()].filter(({ before, after }) => isChange(before, after))
+export function interrupted({ endpoints }: JobScope): LatchkeyError {
+  const code = endpoints === null ? 'rebuild_interrupted' : 'replay_interrupted'
+  return new LatchkeyError(code, 'Stopped: run it again to continue.')
 }

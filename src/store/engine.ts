@@ -24,8 +24,6 @@ export type RowStatement = (row: EachRow) => RawBuilder<unknown>
  * a transaction.
  */
 export interface Engine extends DialectAdapter {
-  /** Whether other processes write, too: what one transaction reads may be outdated in the next. */
-  readonly isShared: boolean
   /** Column types for migrations. */
   readonly columnTypes: ColumnTypes
   /** Runs a statement for all these rows, and returns all results, unordered. */
@@ -34,17 +32,30 @@ export interface Engine extends DialectAdapter {
   isOneOf(column: string, texts: readonly string[]): RawBuilder<boolean>
   /** Whether a column contains a text, or bytes. */
   contains(column: string, part: string | Buffer): RawBuilder<boolean>
-  /**
-   * The defects of the database as a whole, one line each; none if it is intact. Reads all of it.
-   * `thorough` also compares every index with its table, which takes several times as long.
-   */
-  findDamage(db: Kysely<Database>, options: { readonly thorough: boolean }): Promise<readonly string[]>
-  /** Removes overwritten data from the database's log. Best effort: a reader of the log keeps it. */
+  /** Removes overwritten data from the database's log. Best effort: a reader of the log keeps it. Nothing, where
+   * there is none that an erasure would leave data in. */
   emptyLog(db: Kysely<Database>): Promise<void>
+}
+
+/** The address of a PostgreSQL database as users may see it: without user and password. */
+export function placeIn(url: string): string {
+  const { host, pathname } = new URL(url)
+  return `postgres://${host}${pathname}`
 }
 
 export function engineOf(db: Kysely<Database>): Engine {
   return db.getExecutor().adapter as Engine
+}
+
+/**
+ * Reads one state of the database, whatever is committed meanwhile. Nothing can be written there, and no write waits for
+ * it. It begins with its first statement.
+ */
+export function inSnapshot<T>(
+  db: Kysely<Database>,
+  work: (reader: Kysely<Database>) => Promise<T>,
+): Promise<T> {
+  return db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only').execute(work)
 }
 
 /** Whether nothing was stored because the database can't be written now: the sender may try again. */
@@ -63,6 +74,11 @@ export function isOfPostgres(error: unknown): boolean {
 /** Whether the database or its disk can't be trusted any more: stop acknowledging, and end. */
 export function isStoreBroken(error: unknown): boolean {
   return hasCode(error, /^(store_replaced|SQLITE_(IOERR|CORRUPT|NOTADB)(_.*)?)$/)
+}
+
+/** Whether it is an error of SQLite or PostgreSQL. */
+export function isOfStore(error: unknown): boolean {
+  return hasCode(error, /^SQLITE_/) || isOfPostgres(error)
 }
 
 /** Compares only codes, its own or its cause's: an error from another thread has lost its class. */

@@ -47,7 +47,25 @@ export async function pendingMigrations(db: Db, migrations: readonly NamedMigrat
   if (unknown === undefined) return names.filter((name) => !done.includes(name))
   throw new LatchkeyError(
     'schema_too_new',
-    `The database was written by a newer Latchkey: this one does not know the schema step ${unknown}.`,
+    `The database was written by a newer Latchkey: this one does not know the schema step ${unknown}. Upgrade it.`,
+  )
+}
+
+/**
+ * Requires the schema of this program; changes nothing.
+ * @param place what users call the database
+ * @throws {LatchkeyError} `schema_too_old`, `schema_too_new`; `store_missing` if no daemon has used it yet
+ */
+export async function assertCurrent(db: Db, place: string): Promise<void> {
+  const [next] = await pendingMigrations(db)
+  if (next === undefined) return
+  if ((await executedMigrations(db)).length === 0) {
+    throw new LatchkeyError('store_missing', `There is no store in ${place}: \`latchkey serve\` makes one.`)
+  }
+  throw new LatchkeyError(
+    'schema_too_old',
+    `${place} was last used by an older Latchkey, and lacks the schema step ${next}. Start the daemon ` +
+      '(`latchkey serve`), or run `latchkey migrate`.',
   )
 }
 

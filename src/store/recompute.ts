@@ -3,6 +3,7 @@
 import { type Selectable, sql } from 'kysely'
 import type { SourceKey } from '../entitlements/model.js'
 import type { Policy } from '../entitlements/policy.js'
+import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import { bulkLookup, lookupAs, statementAbout } from './bulk.js'
 import type { Row } from './engine.js'
@@ -71,23 +72,59 @@ export interface Concern {
   readonly id: string
 }
 
-/** Null if there is no unfinished job. */
-export async function loadJob(db: Db): Promise<StoredJob | null> {
+/** Of what is stored of jobs. Version 1.0.0 wrote none, in the form of 1. */
+const VERSION = 1
+
+/** Null if a newer Latchkey wrote it, whose form may differ. */
+export function inForm<Form>(text: string): Form | null {
+  const { version = VERSION, ...form } = JSON.parse(text) as { readonly version?: number }
+  return version === VERSION ? (form as Form) : null
+}
+
+export const textOf = (form: object): string => JSON.stringify({ version: VERSION, ...form })
+
+/** Null if there is no unfinished job; `newer` if a newer Latchkey began it. */
+export async function readJob(db: Db): Promise<StoredJob | 'newer' | null> {
   const stored = await getSetting(db, JOB)
-  return stored === null ? null : (JSON.parse(stored) as StoredJob)
+  return stored === null ? null : (inForm<StoredJob>(stored) ?? 'newer')
+}
+
+/** @throws {LatchkeyError} `rebuild_running` if a newer Latchkey began the unfinished job */
+export async function loadJob(db: Db): Promise<StoredJob | null> {
+  const job = await readJob(db)
+  if (job === 'newer') throw ofNewer()
+  return job
+}
+
+export function ofNewer(): LatchkeyError {
+  const message =
+    'A newer Latchkey began a rebuild or replay here: let that version finish it (`latchkey rebuild`).'
+  return new LatchkeyError('rebuild_running', message)
+}
+
+/** @throws {LatchkeyError} `rebuild_running` */
+export async function assertNotMoving(db: Db): Promise<void> {
+  if ((await loadJob(db))?.isMoving) throw notMoved()
+}
+
+/** The error for what must wait until all sources are moved to the policy in force. */
+export function notMoved(): LatchkeyError {
+  const message =
+    'Not every source has been moved to the policy in force yet: `latchkey policy apply` continues that.'
+  return new LatchkeyError('rebuild_running', message)
 }
 
 export function saveJob(trx: Tx, job: StoredJob): Promise<void> {
-  return setSetting(trx, JOB, JSON.stringify(job))
+  return setSetting(trx, JOB, textOf(job))
 }
 
 export async function loadJobParts(db: Db): Promise<readonly JobPart[]> {
-  return (await loadSettingsUnder(db, PART)).map((part) => JSON.parse(part) as JobPart)
+  return (await loadSettingsUnder(db, PART)).flatMap((part) => inForm<JobPart>(part) ?? [])
 }
 
 /** @param number not yet used by a part of this job */
 export function saveJobPart(trx: Tx, number: number, part: JobPart): Promise<void> {
-  return setSetting(trx, `${PART}${number}`, JSON.stringify(part))
+  return setSetting(trx, `${PART}${number}`, textOf(part))
 }
 
 /** Deletes the job, finished or not, with all its parts. */

@@ -26,6 +26,7 @@ import {
   rewriteConfig,
   run,
   serveHere,
+  takeIn,
 } from '../world.js'
 
 describe('latchkey restore', () => {
@@ -127,34 +128,34 @@ describe('latchkey migrate and compact', () => {
 })
 
 describe('a database that the system lets nobody get at', () => {
-  it.each([
-    ...['check cus_1', 'events list', 'rebuild', 'rebuild --verify', 'replay', 'erase cus_1 --yes'],
-    ...['sync pause', 'compact', 'migrate', 'backup copy.db'],
-  ])('is not told as missing by %s', async (words) => {
-    const folder = configuredFolder()
-    mkdirSync(join(folder, 'data'))
-    symlinkSync(basename(databaseIn(folder)), databaseIn(folder))
-    const message = expect.stringMatching(/^the database .* can't be read.*, .+ \(ELOOP\)$/)
-    expect(await failureOf(folder, words)).toMatchObject({
-      code: 1,
-      error: { code: 'store_unavailable', message },
-    })
-  })
+  it.each([...['check cus_1', 'events list', 'rebuild --verify', 'compact', 'migrate', 'backup copy.db']])(
+    'is not told as missing by %s',
+    async (words) => {
+      const folder = configuredFolder()
+      mkdirSync(join(folder, 'data'))
+      symlinkSync(basename(databaseIn(folder)), databaseIn(folder))
+      const message = expect.stringMatching(/^the database .* can't be read.*, .+ \(ELOOP\)$/)
+      expect(await failureOf(folder, words)).toMatchObject({
+        code: 1,
+        error: { code: 'store_unavailable', message },
+      })
+    },
+  )
 
-  it.each([
-    ['erase cus_1 --yes', /SQLITE_CANTOPEN/],
-    ['events list', /^There is no database/],
-  ])('since it is a link that leads nowhere is told in a line by %s', async (words, said) => {
+  it('since it is a link that leads nowhere is told in a line', async () => {
     const folder = configuredFolder()
     mkdirSync(join(folder, 'data'), { mode: 0o700 })
     symlinkSync(join(folder, 'gone', 'latchkey.db'), databaseIn(folder))
-    const { code, error } = await failureOf(folder, words)
-    expect({ code, message: error.message }).toEqual({ code: 1, message: expect.stringMatching(said) })
+    const { code, error } = await failureOf(folder, 'events list')
+    expect({ code, message: error.message }).toEqual({
+      code: 1,
+      message: expect.stringMatching(/^There is no database/),
+    })
   })
 
   it.runIf(process.getuid?.() !== 0)('since it is another user’s is told as that', async () => {
     const folder = configuredFolder()
-    await run(folder, 'import /dev/null')
+    await takeIn(folder, [])
     chmodSync(join(folder, 'data'), 0)
     onTestFinished(() => chmodSync(join(folder, 'data'), 0o700))
     const message = `the database ${databaseIn(folder)} can't be read, permission denied (EACCES): run this as the user that owns it`
@@ -176,7 +177,7 @@ describe('a file that can’t be written is told by the name that was given,', (
     ],
   ])('%s', async (_what, words, code, why) => {
     const folder = configuredFolder()
-    await run(folder, 'import /dev/null')
+    await takeIn(folder, [])
     const message = `${join(folder, words.split(' ').at(-1) ?? '')} can't be written: ${why}`
     expect(await failureOf(folder, words)).toMatchObject({ code: 1, error: { code, message } })
   })
@@ -194,11 +195,13 @@ describe('a file that can’t be written is told by the name that was given,', (
 
 it('restore says what only the replaced database has, and its commands take that over, beside a daemon too', async () => {
   const folder = configuredFolder()
+  const daemon = await serveHere(folder)
   await answerOf(folder, 'grant cus_1 pro_1 --reason won')
   await answerOf(folder, 'backup early.db')
   await answerOf(folder, 'grant cus_2 pro_1 --reason won')
   await answerOf(folder, 'revoke cus_1 pro_1 --reason lost')
   await answerOf(folder, 'grant cus_3 pro_1 --reason tried --environment sandbox')
+  await daemon.stop()
   const { stdout } = await run(folder, ['restore', 'early.db'])
   expect(stdout).toContain('only in the old database, of live: 2 events. To take over what it has:\n')
   expect(stdout).toContain('only in the old database, of sandbox: one event. To take over what it has:\n')

@@ -32,6 +32,7 @@ import {
   onStore,
   rewriteConfig,
   run,
+  runServed,
   serveHere,
   takeIn,
   temporaryFolder,
@@ -149,7 +150,7 @@ describe('latchkey doctor', () => {
       /^FAIL {2}body hashes +2 of 50 altered in the database, the first that of evt_\d_paid in live: .*`latchkey restore`/m,
     )
     expect(readFileSync(databaseIn(folder)).equals(before)).toBe(true)
-    const replay = await run(folder, 'replay')
+    const replay = await runServed(folder, 'replay')
     expect(replay.stdout).toMatch(/^48 read again, 0 said something else\n2 kept as stored: .* altered /)
   })
 

@@ -6,7 +6,16 @@ import type { Delivery, ManualAct } from '../../src/ingest/delivery.js'
 import { deliveryOf } from '../ingest/wire.js'
 import { alterBody, rewriteBody } from '../setup/alter-body.js'
 import { sentEvent } from '../stories.js'
-import { answerOf, configuredFolder, failureOf, onStore, type RunOptions, run, takeIn } from '../world.js'
+import {
+  answerOf,
+  configuredFolder,
+  failureOf,
+  onStore,
+  type RunOptions,
+  run,
+  runServed,
+  takeIn,
+} from '../world.js'
 
 const NOW = Date.UTC(2026, 0, 31, 12)
 const START = Date.UTC(2026, 0, 1)
@@ -99,7 +108,7 @@ describe('latchkey events list', () => {
     ]) {
       const stderr = `error: The parameter "type" is not the type of any event here${meant}.\n`
       expect(await events(folder, `list --type ${type}`)).toEqual({ code: 2, stdout: '', stderr })
-      expect(await failureOf(folder, `replay --type ${type}`)).toMatchObject({
+      expect(await failureOf(folder, `replay --dry-run --type ${type}`)).toMatchObject({
         code: 2,
         error: { issues: [{ path: 'filter.type' }] },
       })
@@ -202,7 +211,7 @@ describe('latchkey events export', () => {
 
   it('writes what came, oldest first, and what was done by hand as its own kind', async () => {
     const folder = await stored()
-    await run(folder, 'grant cus_1 pro_9 --reason test', { now: () => NOW })
+    await runServed(folder, 'grant cus_1 pro_9 --reason test', { now: () => NOW })
     const { code, stdout } = await events(folder, 'export')
     const lines = linesOf(stdout).map((line) => JSON.parse(line))
     expect({ code, first: lines[0] }).toEqual({

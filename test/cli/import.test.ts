@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { existsSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -13,7 +13,6 @@ import {
   API_KEY,
   answerOf,
   configuredFolder,
-  databaseIn,
   failureOf,
   keyEntry,
   MAY_ALL,
@@ -42,8 +41,8 @@ const SANDBOX = deliveryLine(
 )
 const FORGED = deliveryLine('{}', {}, 'whsec_of_nobody')
 
-/** A folder with a file of these lines, and no database yet. */
-function folderWith(...content: readonly (string | Buffer)[]): string {
+/** A folder with a file of these lines, and a daemon that serves it. */
+async function folderWith(...content: readonly (string | Buffer)[]): Promise<string> {
   const secrets = { live: ['whsec_live'], sandbox: ['whsec_sandbox'] }
   const endpoints = Object.fromEntries(
     Object.entries(secrets).map(([environment, own]) => [environment, { environment, secrets: own }]),
@@ -52,6 +51,7 @@ function folderWith(...content: readonly (string | Buffer)[]): string {
   const folder = configuredFolder({ endpoints, api: { keys } })
   const [first] = content
   writeFileSync(join(folder, 'e.jsonl'), first instanceof Buffer ? first : linesOf(...(content as string[])))
+  await serveHere(folder, { now })
   return folder
 }
 
@@ -62,11 +62,11 @@ const exported = async (folder: string) => (await run(folder, 'events export', {
 
 describe('latchkey import', () => {
   it('takes what can be taken, tells what became of it, and an export writes it again, line for line', async () => {
-    const source = folderWith()
-    await run(source, 'grant cus_1 pro_2 --reason test', { now: () => AT })
+    const source = await folderWith()
+    await run(source, 'grant cus_1 pro_2 --reason test', { now })
     const granted = (await exported(source)).trimEnd()
     const lines = [PAID, OTHER, NEXT, HELD, BROKEN, granted]
-    const folder = folderWith(...lines, SANDBOX)
+    const folder = await folderWith(...lines, SANDBOX)
     expect(await take(folder)).toEqual({
       code: 0,
       stdout:
@@ -83,7 +83,7 @@ describe('latchkey import', () => {
   it('goes on after bad lines, names them by their number, and exits 1', async () => {
     const tooLong = 'x'.repeat(2_000_000)
     const ahead = JSON.stringify({ ...JSON.parse(NEXT), receivedAt: '2099-01-01T00:00:00.000Z' })
-    const folder = folderWith('no JSON', PAID, '', FORGED, tooLong, ahead, NEXT)
+    const folder = await folderWith('no JSON', PAID, '', FORGED, tooLong, ahead, NEXT)
     const expected = [
       'error: 4 lines were refused; all other lines were read',
       '  line 1: line_invalid: is not JSON',
@@ -95,7 +95,7 @@ describe('latchkey import', () => {
     const dry = await take(folder, 'e.jsonl --dry-run')
     expect({ code: dry.code, said: dry.stderr.split('\n') }).toEqual({ code: 1, said: expected })
     expect(dry.stdout).toMatch(/^6 lines, 2 checked, 4 refused\n/)
-    expect(existsSync(databaseIn(folder))).toBe(false)
+    expect(await exported(folder)).toBe('')
     const { code, stdout, stderr } = await take(folder)
     expect({ code, stdout, said: stderr.split('\n') }).toEqual({
       code: 1,
@@ -109,7 +109,7 @@ describe('latchkey import', () => {
     const bare = JSON.stringify({ bodyBase64: '', receivedAt: 'yesterday' })
     const odd = JSON.stringify({ ...JSON.parse(PAID), headers: [], receivedAt: 7 })
     const reading = JSON.stringify({ kind: 'manual', environment: 'test', bodyBase64: '' })
-    const { stderr } = await take(folderWith(bare, odd, reading, '[]', '{"id":"evt_1"}'))
+    const { stderr } = await take(await folderWith(bare, odd, reading, '[]', '{"id":"evt_1"}'))
     expect(stderr.split('\n').slice(1)).toEqual([
       '  line 1: line_invalid: endpoint is missing; headers is missing; receivedAt is not a time such as 2026-01-31T12:00:00.000Z',
       '  line 2: line_invalid: headers is not an object; receivedAt is not a text',
@@ -121,7 +121,7 @@ describe('latchkey import', () => {
   })
 
   it('tells in JSON which lines were refused, the first of many', async () => {
-    const { code, stdout, stderr } = await take(folderWith(...Array(500).fill('{}')), 'e.jsonl --json')
+    const { code, stdout, stderr } = await take(await folderWith(...Array(500).fill('{}')), 'e.jsonl --json')
     const { refused, refusals } = JSON.parse(stdout)
     expect({ code, refused, told: refusals.length }).toEqual({ code: 1, refused: 500, told: 20 })
     expect(refusals[19]).toMatchObject({ line: 20, reason: 'line_invalid' })
@@ -129,7 +129,7 @@ describe('latchkey import', () => {
   })
 
   it('refuses what is of another environment than the one that is asked for', async () => {
-    const folder = folderWith(PAID, SANDBOX)
+    const folder = await folderWith(PAID, SANDBOX)
     const { code, stderr } = await take(folder, 'e.jsonl --environment sandbox')
     expect({ code, stderr }).toEqual({
       code: 1,
@@ -141,7 +141,7 @@ describe('latchkey import', () => {
 
   it('reads a file and standard input, however little comes at a time', async () => {
     const content = linesOf(PAID, NEXT)
-    const folder = folderWith(Buffer.from(content))
+    const folder = await folderWith(Buffer.from(content))
     expect((await take(folder)).stdout).toBe('2 lines, 2 applied\n')
     const input = [...Buffer.from(content)].map((byte) => Buffer.from([byte]))
     expect((await take(folder, '-', { input })).stdout).toBe('2 lines, 2 duplicate\n')
@@ -150,17 +150,14 @@ describe('latchkey import', () => {
 
   it('fails where the file is missing or a folder, and takes nothing', async () => {
     for (const name of ['missing.jsonl', '.']) {
-      expect(await failureOf(folderWith(PAID), `import ${name}`)).toMatchObject({
+      expect(await failureOf(await folderWith(PAID), `import ${name}`)).toMatchObject({
         code: 1,
         error: { code: 'input_failed' },
       })
     }
   })
 
-  it.each([
-    ['beside a running daemon', true],
-    ['into the database of none', false],
-  ])('takes over another store whole, acts by hand too, %s', async (_where, isServed) => {
+  it('takes over another store whole, acts by hand too', async () => {
     const source = configuredFolder()
     const daemon = await serveHere(source)
     await deliver(daemon.url, eventsOf(storiesOf(0, 20)))
@@ -169,7 +166,7 @@ describe('latchkey import', () => {
     await answerOf(source, 'events export --output events.jsonl')
     const file = join(source, 'events.jsonl')
     const folder = configuredFolder()
-    if (isServed) await serveHere(folder)
+    await serveHere(folder)
     expect(await answerOf(folder, `import ${file}`)).toMatchObject({ lines: 52, applied: 50, leftOut: 2 })
     const rest = await answerOf(folder, `import ${file} --with-manual`)
     expect(rest).toMatchObject({ applied: 2, duplicates: 50 })
@@ -178,8 +175,8 @@ describe('latchkey import', () => {
   })
 
   it('goes to the daemon that --url names, for a key with the scope', async () => {
-    const folder = folderWith(PAID)
-    const { url } = await serveHere(folder)
+    const folder = await folderWith(PAID)
+    const { url } = await answerOf(folder, 'status').then(({ listeners }) => ({ url: listeners.api }))
     const elsewhere = temporaryFolder()
     const file = `${join(folder, 'e.jsonl')} --url ${url}`
     const as = (key: string) => ({ env: { LATCHKEY_API_KEY: key } })

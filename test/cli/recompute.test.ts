@@ -16,6 +16,7 @@ import {
   readStore,
   rewriteConfig,
   run,
+  runServed,
   serveHere,
   takeIn,
 } from '../world.js'
@@ -36,11 +37,7 @@ const fine = (stdout: string) => ({ code: 0, stdout, stderr: '' })
 async function stopped(config: unknown = OTHER_ROW, succeeded = 1): Promise<string> {
   const folder = configuredFolder(config)
   const told = Array.from({ length: succeeded }, (_, n) => paid(`pay_${String(n).padStart(2, '0')}`))
-  // A first start puts the configured policy in force.
-  rewriteConfig(folder, MAY_ALL)
   await takeIn(folder, [...told, paid('pay_a', 'payment.authorized')])
-  await run(folder, 'import /dev/null')
-  rewriteConfig(folder, config)
   return folder
 }
 
@@ -62,13 +59,15 @@ describe('latchkey policy', () => {
     const told = await answerOf(folder, 'policy diff')
     expect(await contents(folder)).toEqual(before)
 
+    await serveHere(folder)
     expect(await answerOf(folder, 'policy apply')).toEqual(told)
     expect((await run(folder, 'check cus_of_pay_00 pro_1')).stdout).toContain('active')
     const after = await contents(folder)
     expect(await run(folder, 'policy apply')).toEqual(
       fine(`the configured policy was in force already\n${NOBODY}`),
     )
-    expect(await contents(folder)).toEqual(after)
+    // The daemon saves other things there.
+    expect(await contents(folder)).toEqual({ ...after, settings: expect.anything() })
   })
 
   it('diff counts all of them, and shows ten unless it is asked for all', async () => {
@@ -129,9 +128,11 @@ describe('latchkey policy', () => {
 describe('latchkey rebuild', () => {
   it('verifies what stands, exits 1 with what differs, and mends that, under the policy in force', async () => {
     const folder = await stopped()
+    await serveHere(folder)
     const before = await contents(folder)
     expect(await run(folder, 'rebuild')).toEqual(fine(NOBODY))
-    expect(await contents(folder)).toEqual(before)
+    // The daemon saves other things there.
+    expect(await contents(folder)).toEqual({ ...before, settings: expect.anything() })
     expect(await run(folder, 'rebuild --verify')).toEqual(fine(AS_STORED))
     await onStore(folder, (db) =>
       db.updateTable('entitlements').set({ active: 0, status: 'refunded' }).execute(),
@@ -167,10 +168,12 @@ describe('latchkey rebuild', () => {
       const live = await run(folder, `rebuild --verify ${environment}`)
       expect(live).toMatchObject({ code: 1, stdout: 'live  entitlement  cus_of_pay_a pro_1\n' })
     }
-    const rebuilt = await run(folder, 'rebuild --environment sandbox')
+    const rebuilt = await runServed(folder, 'rebuild --environment sandbox')
     expect(rebuilt).toEqual(fine('nobody’s access has changed in sandbox\n'))
     expect(await run(folder, 'rebuild --verify')).toEqual(fine(AS_STORED))
-    const live = await answerOf(await tampered(), 'rebuild --environment live')
+    const other = await tampered()
+    await serveHere(other)
+    const live = await answerOf(other, 'rebuild --environment live')
     expect(live).toMatchObject({ gains: 1, sample: [{ environment: 'live' }] })
   })
 })

@@ -1,4 +1,4 @@
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { fromEnv, fromFile } from '../config/config-file.js'
@@ -58,10 +58,9 @@ const NEED_NONE = [
   ...['replay --dry-run', 'replay', 'rebuild', 'rebuild --verify'],
 ]
 const WITH_A_DAEMON = ['sync check', 'sync run', 'backup backup.db']
-// One within the command does what another does beside them.
 const WITHOUT_A_DAEMON = [
-  ...['check cus_0', 'events export', 'doctor --thorough', 'sync plan', 'grant cus_7 pro_1 --reason support'],
-  ...['erase cus_9 --yes', 'replay', 'policy apply', 'migrate', 'compact', 'restore backup.db'],
+  ...['check cus_0', 'events export', 'doctor --thorough', 'sync plan', 'keys list', 'policy diff'],
+  ...['rebuild --verify', 'replay --dry-run', 'migrate', 'compact', 'restore backup.db'],
   'keys create --name ops --scope read --environment live',
 ]
 
@@ -99,28 +98,6 @@ describe('in a shell without the secrets of the config', () => {
       code: 2,
       stderr: expect.stringContaining('\n  endpoints.beside.secrets[0]: names the file beside.txt, '),
     })
-  })
-
-  it('import into the database of no daemon needs the secrets of the endpoints that its lines name', async () => {
-    const { folder, daemon, env } = await servedApart()
-    await run(folder, 'trigger payment.authorized', { env })
-    for (const name of ['live', 'sandbox']) {
-      await run(folder, `events export --environment ${name} --output ${name}.jsonl`)
-    }
-    await daemon.stop()
-    const into = configuredFolder(readFileSync(join(folder, 'config.json'), 'utf8'))
-    const imported = (name: string, options = '', given = {}) =>
-      run(into, `import ${join(folder, name)}.jsonl ${options}`, { env: given })
-    expect(await imported('sandbox')).toEqual({ code: 0, stdout: '1 line, 1 applied\n', stderr: '' })
-    for (const options of ['--dry-run', '']) {
-      expect(await imported('live', options)).toEqual({
-        code: 2,
-        stdout: '',
-        stderr: `error: the config file ${into}/config.json has a problem\n  endpoints.live.secrets[0]: names the variable LIVE, ${UNSET}\n`,
-      })
-    }
-    const given = { LIVE: SECRET }
-    expect(await imported('live', '', given)).toEqual({ code: 0, stdout: '2 lines, 2 applied\n', stderr: '' })
   })
 
   it('a start and config check need all of them', async () => {

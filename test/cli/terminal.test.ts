@@ -1,13 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import { table } from '../../src/cli/text.js'
-import { CONFIG, configuredFolder, run } from '../world.js'
+import { CONFIG, configuredFolder, run, serveHere } from '../world.js'
 
 const GREEN = '\u001b[32mactive\u001b[39m'
 const BAR = /\r[█░]{24} +\d+ % {2}/
 
-/** A database that knows a customer with two products, and what runs a command beside it that is to end well. */
+/** A daemon that knows a customer with two products, and what runs a command beside it that is to end well. */
 async function terminal() {
   const folder = configuredFolder()
+  await serveHere(folder)
   const onTerminal = async (line: string, isTerminal = true, env: Readonly<Record<string, string>> = {}) => {
     const exit = await run(folder, line, { isTerminal, env })
     expect({ line, code: exit.code }).toEqual({ line, code: 0 })

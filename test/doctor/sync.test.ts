@@ -1,6 +1,6 @@
 import type { Insertable, Kysely } from 'kysely'
 import { describe, expect, it } from 'vitest'
-import { readSyncState } from '../../src/daemon/offline-sync.js'
+import { storedSync } from '../../src/daemon/questions.js'
 import { checkSync } from '../../src/doctor/sync.js'
 import { CHANGE_TYPES } from '../../src/entitlements/entitlement.js'
 import { syncStateJson } from '../../src/handlers/sync.js'
@@ -39,7 +39,11 @@ async function patient(sync: object = {}) {
     const values = rows.map((row, n) => ({ ...MEMBER, account_id: String(n), ...row }))
     return db.insertInto('memberships').values(values).execute()
   }
-  return { db, add, check: async () => checkSync(syncStateJson(await readSyncState(db, config, NOW)), NOW) }
+  return {
+    db,
+    add,
+    check: async () => checkSync(syncStateJson(await storedSync(db, config, () => NOW).status()), NOW),
+  }
 }
 
 /** Queues a change of access, as it happened so long ago; with what was answered since, if anything. */
@@ -119,7 +123,7 @@ describe('the doctor, of what follows access,', () => {
     await db.transaction().execute((trx) => setSyncPaused(trx, true, NOW))
     const detail = 'paused, 1 target, 0 as they should be, 0 under way'
     expect(await check()).toMatchObject([{ level: 'warn', what: 'sync', detail }])
-    const nothing = await readSyncState(await temporaryStore(), load({}).config, NOW)
+    const nothing = await storedSync(await temporaryStore(), load({}).config, () => NOW).status()
     expect(checkSync(syncStateJson(nothing), NOW)).toEqual([])
   })
 

@@ -10,12 +10,12 @@ import { bytesBeingRead } from '../../src/handlers/body.js'
 import { createKeptAnswers } from '../../src/handlers/kept-answers.js'
 import { type ListenersDeps, startListeners } from '../../src/handlers/listeners.js'
 import type { RouteDeps } from '../../src/handlers/routes.js'
-import type { SyncQuestions } from '../../src/handlers/sync.js'
+import type { SyncControl } from '../../src/handlers/sync.js'
 import type { Delivery } from '../../src/ingest/delivery.js'
 import { createMetrics } from '../../src/operations/metrics.js'
 import type { Endpoint } from '../../src/provider/endpoint.js'
 import { signBody } from '../../src/provider/signature.js'
-import type { Job, Replay } from '../../src/recompute/jobs.js'
+import type { Job, Replay } from '../../src/recompute/job.js'
 import type { AccessQuery } from '../../src/store/access.js'
 
 export const FREE_PORT = { host: '127.0.0.1', port: 0 }
@@ -135,7 +135,7 @@ export const NO_STORED_EVENTS: RouteDeps['storedEvents'] = {
 }
 
 /** Nothing follows access. */
-export const SYNC_OFF: SyncQuestions = {
+export const SYNC_OFF: SyncControl = {
   targets: async () => [],
   webhooks: () => [],
   messages: async () => [],
@@ -234,12 +234,9 @@ export function frontDeps({ deliveries, questions, logged }: Seen): ListenersDep
       erasures: [],
       ends: [],
     }),
-    rebuilds: {
-      rebuilds: {
-        startRebuild: async () => UNDER_WAY,
-        startComparison: async () => UNDER_WAY,
-        last: async () => null,
-      },
+    rebuilds: { startRebuild: async () => UNDER_WAY, last: async () => null },
+    comparisons: { startComparison: async () => UNDER_WAY, last: async () => null },
+    policies: {
       policyIn: () => DOCUMENTED_POLICY,
       unfinishedAt: async () => null,
       configuredPolicy: () => ({ policy: DOCUMENTED_POLICY, fingerprint: 'documented' }),
@@ -276,8 +273,8 @@ export function frontDeps({ deliveries, questions, logged }: Seen): ListenersDep
       }),
       reload: async () => ({ changed: [], needsRestart: [], policyDiffers: false }),
       stop: () => {},
-      keys: async () => [],
     },
+    keys: async () => [],
     clock: () => NOW,
     metrics: createMetrics(bytesBeingRead),
     log: pino({ level: 'debug' }, { write: (line: string) => logged.push(JSON.parse(line)) }),

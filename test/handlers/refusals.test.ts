@@ -165,6 +165,8 @@ describe('while the store is away', () => {
       'changeStream',
       'storedEvents',
       'rebuilds',
+      'comparisons',
+      'policies',
       'replays',
       'sync',
       'control',
@@ -178,6 +180,7 @@ describe('while the store is away', () => {
       'readExplanation',
       'examine',
       'importLines',
+      'keys',
     ] as const
     const deps = Object.fromEntries([...parts, ...calls].map((name) => [name, away])) as Partial<RouteDeps>
     return openFront(

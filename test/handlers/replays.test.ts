@@ -1,8 +1,9 @@
+import { setImmediate as turn } from 'node:timers/promises'
 import { pino } from 'pino'
-import { expect, it, onTestFinished, vi } from 'vitest'
+import { expect, it } from 'vitest'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
 import { LatchkeyError } from '../../src/errors.js'
-import { createRecomputeJobs, type RecomputeJobsDeps } from '../../src/recompute/jobs.js'
+import { type Apply, createRecomputeJobs, type RecomputeJobsDeps } from '../../src/recompute/jobs.js'
 import type { RecomputeReport } from '../../src/recompute/run.js'
 import { performSyncWrite } from '../../src/sync/writes.js'
 import { eventually } from '../setup/eventually.js'
@@ -27,12 +28,11 @@ const REPORT: RecomputeReport = {
   differences: { count: 0, named: [] },
 }
 
-type Recompute = RecomputeJobsDeps['recompute']
-
-const jobsOn = async (recompute: Recompute, clock = () => NOW, onWrite = () => {}) => {
+const jobsOn = async (apply: Apply, clock = () => NOW, onWrite = () => {}) => {
   const db = await temporaryStore()
   const deps: RecomputeJobsDeps = {
-    recompute,
+    compare: async () => REPORT,
+    alone: (work) => work(apply),
     db,
     writeSync: (name, change) => {
       onWrite()
@@ -52,7 +52,7 @@ async function openWithReplays() {
   let now = NOW
   let step: () => void = () => {}
   let isEnding = false
-  const recompute: Recompute = async (_, { onProgress, isStopping }) => {
+  const apply: Apply = async (_, { onProgress, isStopping }) => {
     onProgress?.(100, 1_000)
     await isStopping?.()
     while (!isEnding) {
@@ -66,7 +66,7 @@ async function openWithReplays() {
     }
     return REPORT
   }
-  const replays = await jobsOn(recompute, () => now)
+  const replays = await jobsOn(apply, () => now)
   const front = await openFront({
     replays,
     apiKeys: () => [apiKey('root', { scopes: ['admin'], environments: ['live', 'sandbox'] })],
@@ -102,25 +102,21 @@ it('runs one at a time, which whoever asks for the same joins', async () => {
 })
 
 it('stops a replay also while its progress is being saved', async () => {
-  vi.useFakeTimers({ toFake: ['performance'] })
-  onTestFinished(() => void vi.useRealTimers())
-  let turns = 0
-  const recompute: Recompute = async (_, { isStopping }) => {
-    for (; turns < 100; turns += 1) {
-      if (await isStopping?.()) throw new LatchkeyError('replay_interrupted', 'Stopped.')
-      vi.advanceTimersByTime(2_000)
-    }
-    return REPORT
-  }
   let stopped: Promise<void> | undefined
-  // The first turn saves its begin, each later one its progress.
-  const jobs = await jobsOn(recompute, undefined, () => {
-    if (turns === 1) stopped = jobs.close()
+  let writes = 0
+  const apply: Apply = async (_, { isStopping }) => {
+    while (!(await isStopping?.())) await turn()
+    throw new LatchkeyError('replay_interrupted', 'Stopped.')
+  }
+  // The first write saves its begin, the second its progress.
+  const jobs = await jobsOn(apply, undefined, () => {
+    writes += 1
+    if (writes === 2) stopped = jobs.close()
   })
-  await jobs.startReplay({ filter: {} as never, dryRun: false })
+  const { id } = await jobs.startReplay({ filter: {} as never, dryRun: false })
   await eventually(() => expect(stopped).toBeDefined())
   await stopped
-  expect(turns).toBe(1)
+  expect(await jobs.findReplay(id)).toMatchObject({ outcome: { state: 'stopped' } })
 })
 
 it('runs no rebuild beside a replay', async () => {

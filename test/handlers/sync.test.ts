@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest'
 import { LatchkeyError } from '../../src/errors.js'
-import type { SyncQuestions } from '../../src/handlers/sync.js'
+import type { SyncControl } from '../../src/handlers/sync.js'
 import type { MembershipQuery, MembershipView } from '../../src/sync/plan.js'
 import type { RunOptions } from '../../src/sync/run.js'
 import { eventually } from '../setup/eventually.js'
@@ -33,7 +33,7 @@ interface Answered {
   readonly pagination?: { readonly nextCursor: string | null; readonly hasMore: boolean }
 }
 
-const STATUS: Awaited<ReturnType<SyncQuestions['status']>> = {
+const STATUS: Awaited<ReturnType<SyncControl['status']>> = {
   paused: false,
   platforms: [
     { platform: 'discord', state: 'limited', until: NOW, reason: { code: 'limited', message: 'Slow down.' } },
@@ -70,7 +70,7 @@ const withTimes = (value: unknown) =>
   JSON.parse(JSON.stringify(value), (_, one) => (one === NOW ? new Date(NOW).toISOString() : one))
 
 /** A front whose sync has a live and a sandbox target; `root` may ask about both, `live` about one. */
-async function openWithSync(overrides: Partial<SyncQuestions> = {}) {
+async function openWithSync(overrides: Partial<SyncControl> = {}) {
   const asked: MembershipQuery[] = []
   const ran: RunOptions[] = []
   const { target, accountId, customerId } = VIEW

@@ -112,7 +112,9 @@ async function tablesOf(db: Kysely<Database>): Promise<readonly string[]> {
 describe('latchkey migrate --from --to', () => {
   it('moves every row of every table, and a daemon goes on there as it would have on the file', async () => {
     const folder = await storedFolder([...PAID, ...KEPT.events, ...GONE.events, ...ODD])
+    const before = await serveHere(folder, ON_FILE)
     for (const words of BY_HAND) await answerOf(folder, words, ON_FILE)
+    await before.stop()
     const answers = await answersOf(folder, ON_FILE)
     const { cursor } = await answerOf(folder, 'check cus_0', ON_FILE)
     expect(await run(folder, 'migrate')).toMatchObject({ code: 0 })

@@ -82,7 +82,6 @@ describe('the commands', () => {
       env: { LATCHKEY_DATABASE_URL: 'postgres://127.0.0.1:1/shop' },
     })
     expect(unreached.stdout).toMatch(/^FAIL {2}schema .*PostgreSQL cannot be reached/m)
-    await answerOf(folder, 'events list')
     const { stdout } = await run(folder, 'doctor')
     expect(stdout).toMatch(/^ok {4}schema +current$/m)
     // The server of the tests is a fast one.

@@ -84,7 +84,6 @@ it.each([
     ['restore', 'backup.db'],
     /backup\.db can't be copied to \S+latchkey\.db\.\w+\.part: .*disk may be full/,
   ],
-  ['erase', ['erase', 'cus_1', '--yes'], /disk I\/O error/],
   ['compact', ['compact'], /disk I\/O error/],
 ])('%s says in a line which file could not grow, and leaves nothing behind', async (_name, args, said) => {
   const folder = await backedUpFolder(storiesOf(0, 60), [])

@@ -125,6 +125,7 @@ it('an export ends quietly where nobody reads on, and an import reads what is pi
   expect(JSON.parse(first.stdout)).toMatchObject({ endpoint: 'live' })
 
   writeFileSync(join(folder, 'events.jsonl'), `${first.stdout}nonsense\n`)
+  await serveHere(folder)
   const imported = await inShell('latchkey import - < events.jsonl')
   expect(imported).toMatchObject({ code: 1, stdout: '2 lines, 1 duplicate, 1 refused\n' })
   expect(imported.stderr).toContain('line 2: line_invalid: is not JSON\n')

@@ -4,8 +4,16 @@ import { expect, onTestFinished } from 'vitest'
 import type { Policy } from '../../src/entitlements/policy.js'
 import { createBatchWriter, type WriteBatch } from '../../src/ingest/commit.js'
 import type { Delivery } from '../../src/ingest/delivery.js'
-import { recompute } from '../../src/recompute/recompute.js'
-import type { RecomputePlan, RecomputeReport, StateDifference, WorkOptions } from '../../src/recompute/run.js'
+import { applyPlan } from '../../src/recompute/apply.js'
+import { compareStored } from '../../src/recompute/compare.js'
+import type {
+  ApplyPlan,
+  ComparePlan,
+  RecomputePlan,
+  RecomputeReport,
+  StateDifference,
+  WorkOptions,
+} from '../../src/recompute/run.js'
 import { EPOCH_SETTING } from '../../src/store/changes.js'
 import type { EventFilter } from '../../src/store/event-walk.js'
 import { migrate } from '../../src/store/migrate.js'
@@ -27,7 +35,7 @@ export const deliveries: fc.Arbitrary<readonly Delivery[]> = fc
   )
 
 /** Few at once, so that short histories take several turns. */
-const PACE = { eventsPerTurn: 4, eventsPerSave: 5 }
+export const PACE = { eventsPerTurn: 4, eventsPerSave: 5 }
 
 export interface RecomputeStore {
   readonly file: string
@@ -40,11 +48,13 @@ export interface RecomputeStore {
 const BOTH = ['live', 'sandbox'] as const
 
 /** Works everything out again; under another policy, that one is in force from then on. */
-export const REBUILD: RecomputePlan = { scope: BOTH, endpoints: null, policy: null, mode: 'apply' }
+export const REBUILD: ApplyPlan = { scope: BOTH, endpoints: null, policy: null, mode: 'apply' }
 /** Compares everything. */
-export const VERIFY: RecomputePlan = { ...REBUILD, mode: 'verify' }
+export const VERIFY: ComparePlan = { ...REBUILD, mode: 'verify' }
 
 /** Reads events of one environment again. */
+export function replayOf(filter?: Partial<EventFilter>, plan?: Partial<ApplyPlan>): ApplyPlan
+export function replayOf(filter: Partial<EventFilter>, plan: Partial<ComparePlan>): ComparePlan
 export function replayOf(
   filter: Partial<EventFilter> = {},
   plan: Partial<RecomputePlan> = {},
@@ -56,13 +66,13 @@ export function replayOf(
     policy: null,
     mode: 'apply',
     ...plan,
-  }
+  } as RecomputePlan
 }
 
 /** All that is stored otherwise than its events say. */
 export async function differencesIn(
   { recompute }: Pick<RecomputeStore, 'recompute'>,
-  options: WorkOptions = {},
+  options: Pick<WorkOptions, 'onProgress'> = {},
 ): Promise<StateDifference[]> {
   const { differences } = await recompute({ ...VERIFY, sampleSize: Number.POSITIVE_INFINITY }, options)
   return [...differences.named]
@@ -79,9 +89,10 @@ export async function storeUnder(
 ): Promise<RecomputeStore> {
   const path = file ?? (await migratedFile())
   const db = openDatabase(path, { readOnly: false })
+  const reader = openDatabase(path, { readOnly: true })
   let closed = false
   const close = async (): Promise<void> => {
-    if (!closed) await db.destroy()
+    if (!closed) await Promise.all([db.destroy(), reader.destroy()])
     closed = true
   }
   onTestFinished(close)
@@ -94,7 +105,11 @@ export async function storeUnder(
     file: path,
     db,
     writeBatch,
-    recompute: (plan, options) => recompute({ db, clock, pace: PACE }, plan, options),
+    // A comparison has a reading connection of its own, as in the daemon.
+    recompute: (plan, options) =>
+      plan.mode === 'apply'
+        ? applyPlan({ db, clock, pace: PACE }, plan, options)
+        : compareStored(reader, plan, { ...options, clock, pace: PACE }),
     close,
   }
 }

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { DOCUMENTED_POLICY, type Policy } from '../../src/entitlements/policy.js'
 import type { Delivery } from '../../src/ingest/delivery.js'
 import type { DifferenceSummary, RecomputePlan } from '../../src/recompute/run.js'
-import { paymentEvent, subscriptionEvent } from '../entitlements/events.js'
+import { minute, paymentEvent, subscriptionEvent } from '../entitlements/events.js'
 import { policies } from '../entitlements/policies.js'
 import { bodyOf, deliveryOf, grantOf } from '../ingest/wire.js'
 import { type MisreadDelivery, misreadDeliveries, takeInMisread } from './older-readings.js'
@@ -335,3 +335,71 @@ it('settles what an interrupted replay had taken back, though the next one means
   await store.recompute(replayOf({ type: 'payment.refunded' }))
   await expectAsAnew(store, DOCUMENTED_POLICY, [newer, ...rest])
 })
+
+it('loses nothing that arrives while it searches all events for a person and a link, at whichever turn', async () => {
+  const first = withEmail(grantIn('evt_1', 'pay_1', 1), 'first@example.com')
+  const link = linkIn('evt_2', 'pay_1', 'sub_1', 2)
+  const other = linkIn('evt_3', 'pay_9', 'sub_3', 3)
+  const late = [
+    withEmail(grantIn('evt_4', 'pay_2', 4), 'late@example.com'),
+    linkIn('evt_5', 'pay_1', 'sub_2', 5),
+  ]
+  const misread = [
+    { delivery: first, misreading: 'another email' },
+    { delivery: link, misreading: 'as today' },
+    { delivery: other, misreading: 'another payment' },
+  ] as const
+  const arrivingAt = async (turn: number): Promise<boolean> => {
+    const store = await storeUnder(DOCUMENTED_POLICY)
+    await takeInMisread(store, misread)
+    let turns = 0
+    const isStopping = async () => {
+      turns += 1
+      if (turns === turn) await store.writeBatch(late)
+      return false
+    }
+    await store.recompute(replayOf(), { isStopping })
+    if (turns >= turn) await expectAsAnew(store, DOCUMENTED_POLICY, [first, link, other, ...late])
+    return turns >= turn
+  }
+  let turn = 1
+  while (await arrivingAt(turn)) turn += 1
+  expect(turn).toBeGreaterThan(5)
+})
+
+it.each([
+  ['first', [2, 3]],
+  ['last', [3, 2]],
+] as const)('links a payment by the newest event that is left, where that came %s', async (_, minutes) => {
+  const wrong = linkIn('evt_9', 'pay_9', 'sub_9', 9)
+  // Of different customers: nothing stored leads from the wrong link to them.
+  const links = minutes.map((at) => linkIn(`evt_${at}`, 'pay_1', `sub_${at}`, at, `cus_${at}`))
+  const store = await storeUnder(DOCUMENTED_POLICY)
+  await takeInMisread(store, [
+    ...links.map((delivery) => ({ delivery, misreading: 'as today' }) as const),
+    { delivery: wrong, misreading: 'another payment' },
+  ])
+  await store.recompute(replayOf())
+  const stored = await store.db.selectFrom('payment_links').selectAll().orderBy('payment_id').execute()
+  expect(stored).toMatchObject([
+    { payment_id: 'pay_1', subscription_id: 'sub_3', linked_by: 'evt_3' },
+    { payment_id: 'pay_9', subscription_id: 'sub_9' },
+  ])
+  await expectAsAnew(store, DOCUMENTED_POLICY, [...links, wrong])
+})
+
+function grantIn(id: string, paymentId: string, at: number): Delivery {
+  const type = 'payment.authorized'
+  return deliveryOf(bodyOf(paymentEvent({ type, id, paymentId, createdAt: minute(at) })))
+}
+
+function linkIn(id: string, paymentId: string, subscriptionId: string, at: number, customerId = 'cus_1') {
+  const link = { id, paymentId, subscriptionId, customerId, createdAt: minute(at) }
+  return deliveryOf(bodyOf(subscriptionEvent(link)))
+}
+
+function withEmail(delivery: Delivery, email: string): Delivery {
+  const event = JSON.parse(delivery.body.toString())
+  const data = { ...event.data, customer: { ...event.data.customer, email } }
+  return deliveryOf(JSON.stringify({ ...event, data }))
+}

@@ -44,6 +44,7 @@ function parsePast(text: string, { now }: CliContext): number {
 
 /** `latchkey changes`: who gained and lost access, and why. An empty list is an answer, not a failure. */
 export const changesCommand = apiCommand('changes', {
+  kind: 'asks',
   about: 'show who gained and lost access, and why, oldest first',
   examples: ['changes --lost --from yesterday --to today', 'changes --customer cus_1'],
   options: {

@@ -31,14 +31,21 @@ export interface MessageQuestions {
   /** The ids of the addresses of the outbound webhooks. */
   readonly webhooks: () => readonly string[]
   readonly messages: (filter: MessageFilter, page: MessagePage) => Promise<readonly LoggedMessage[]>
+}
+
+export interface MessageControl extends MessageQuestions {
   /** Sends messages and each customer's later ones again; returns how many. */
   readonly replay: (filter: MessageFilter) => Promise<number>
   /** Null: no address has this id. */
   readonly test: (id: string, type: ChangeType, environment?: Environment) => Promise<TestResult | null>
 }
 
-interface MessageDeps {
+interface MessageQuestionDeps {
   readonly sync: MessageQuestions
+}
+
+interface MessageDeps {
+  readonly sync: MessageControl
 }
 
 /** When a message of each type is sent. */
@@ -99,7 +106,7 @@ const MAX_REPLAYED_IDS = 100
 /** All messages with these ids: one for each address. */
 const MAX_ADDRESSES = 100
 
-export const messageRoutes: readonly Route<MessageDeps>[] = [
+export const messageQuestions: readonly Route<MessageQuestionDeps>[] = [
   route('GET /sync/messages', {
     operationId: 'listMessages',
     summary: 'The log of the outbound webhooks, newest first: each message, and the attempts to deliver it.',
@@ -119,7 +126,7 @@ export const messageRoutes: readonly Route<MessageDeps>[] = [
       })
       .refine(beginsBeforeItEnds, LATER_THAN_TO),
     answer: pageOf(message, messagePlace),
-    async handle({ query, environments }, { sync }: MessageDeps) {
+    async handle({ query, environments }, { sync }: MessageQuestionDeps) {
       const { id, webhook, limit, cursor: after, ...others } = query
       const which = {
         ...(id !== undefined && { ids: [id] }),
@@ -135,6 +142,9 @@ export const messageRoutes: readonly Route<MessageDeps>[] = [
       return firstOf(found, limit, ({ cursor, webhook: to }) => ({ cursor, webhook: to }))
     },
   }),
+]
+
+export const messageRoutes: readonly Route<MessageDeps>[] = [
   route('POST /sync/messages/replay', {
     operationId: 'replayMessages',
     summary:

@@ -10,6 +10,7 @@ import {
   type QueryResult,
   type RawBuilder,
   sql,
+  type TransactionSettings,
 } from 'kysely'
 import pg from 'pg'
 import { LatchkeyError } from '../../errors.js'
@@ -59,10 +60,13 @@ const RESERVED_CONNECTIONS = 8
 /** Lost connections are noticed after some 20 s, on both sides. */
 const KEEPALIVE = '-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=2'
 
+/** What finds rows otherwise than by their keys. */
+const BY_KEY = ['enable_seqscan', 'enable_hashjoin', 'enable_mergejoin']
+
 const OPTIONS: Readonly<Record<Purpose, string>> = {
   read: '-c default_transaction_read_only=on',
   // Batches find rows by their keys. A plan made while the tables were small would go on reading them whole.
-  write: '-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off',
+  write: BY_KEY.map((name) => `-c ${name}=off`).join(' '),
   migrate: '',
 }
 
@@ -148,8 +152,6 @@ class PostgresEngine extends PostgresAdapter implements Engine {
     keyedTableOptions: sql``,
   }
 
-  readonly isShared = true
-
   /** By the types of their columns. */
   readonly #statements = new WeakMap<RowStatement, Map<string, PreparedStatement>>()
   #named = 0
@@ -182,11 +184,6 @@ class PostgresEngine extends PostgresAdapter implements Engine {
 
   contains(column: string, part: string | Buffer): RawBuilder<boolean> {
     return sql`position(${part} in ${sql.ref(column)}) > 0`
-  }
-
-  /** PostgreSQL checks its pages as it reads them. */
-  async findDamage() {
-    return []
   }
 
   async emptyLog() {}
@@ -245,9 +242,10 @@ class PoolDriver implements Driver {
     }
   }
 
-  async beginTransaction(connection: PooledConnection): Promise<void> {
+  async beginTransaction(connection: PooledConnection, { accessMode }: TransactionSettings): Promise<void> {
+    connection.onlyReads = accessMode === 'read only'
     try {
-      const last = await connection.run(this.#begin)
+      const last = await connection.run(connection.onlyReads ? BEGIN_READ_ONLY : this.#begin)
       if (last?.rows[0]?.held === false) throw new LatchkeyError('store_unavailable', LOST)
     } catch (error) {
       // It has begun, and did not get the lock, or may not have it any more.
@@ -258,7 +256,7 @@ class PoolDriver implements Driver {
 
   async commitTransaction(connection: PooledConnection): Promise<void> {
     // It ends so after a failed statement, whose error somebody has caught.
-    const last = await connection.run(this.#commit)
+    const last = await connection.run(connection.onlyReads ? 'commit' : this.#commit)
     if (last?.command === 'ROLLBACK') throw new AbortedTransactionError()
   }
 
@@ -287,6 +285,12 @@ const BEGIN: Readonly<Record<Purpose, string>> = {
   migrate: BEGIN_ALONE,
 }
 
+/** Whatever the connection is for. Like batches, it finds rows by their keys. */
+const BEGIN_READ_ONLY = [
+  'begin isolation level repeatable read read only',
+  ...BY_KEY.map((name) => `set local ${name} = off`),
+].join('; ')
+
 const LOST = 'Another instance has taken this over.'
 
 /** In the transaction, so that a holder who was stopped for a while writes nothing once another has taken over. */
@@ -300,6 +304,8 @@ class PooledConnection implements DatabaseConnection {
   readonly #client: pg.PoolClient
   readonly #errorFor: (error: unknown) => unknown
   isBroken = false
+  /** Whether its transaction does. */
+  onlyReads = false
   /** Why the transaction has failed: what was sent after it is only told that it has. */
   #failure: unknown
 

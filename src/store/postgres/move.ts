@@ -1,11 +1,12 @@
 import { type Kysely, sql } from 'kysely'
 import { LatchkeyError } from '../../errors.js'
 import { bulkInsert } from '../bulk.js'
+import { placeIn } from '../engine.js'
 import { isMigrationTable } from '../migrate.js'
 import type { Database, Tx } from '../schema.js'
 import type { PostgresOptions } from './dialect.js'
 import { createLease, FOLLOWING } from './instances.js'
-import { placeIn, withCurrentSchema } from './store.js'
+import { withCurrentSchema } from './store.js'
 
 type Table = keyof Database
 

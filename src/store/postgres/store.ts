@@ -3,7 +3,7 @@ import { type Kysely, sql } from 'kysely'
 import type { Policy } from '../../entitlements/policy.js'
 import { LatchkeyError } from '../../errors.js'
 import { ensureChangeLogEpoch } from '../changes.js'
-import { guardedWriter, isStoreBroken, unavailable } from '../engine.js'
+import { guardedWriter, isStoreBroken, placeIn, unavailable } from '../engine.js'
 import { migrate } from '../migrate.js'
 import type { Database } from '../schema.js'
 import { ensurePolicy } from '../settings.js'
@@ -67,12 +67,6 @@ export function openReader(
       return unavailable('read', cause)
     },
   })
-}
-
-/** The address as users may see it, without user and password. */
-export function placeIn(url: string): string {
-  const { host, pathname } = new URL(url)
-  return `postgres://${host}${pathname}`
 }
 
 /**

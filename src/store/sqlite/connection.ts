@@ -1,8 +1,9 @@
 import { existsSync, statSync } from 'node:fs'
+import { pathToFileURL } from 'node:url'
 import Sqlite from 'better-sqlite3'
 import { failureText, LatchkeyError } from '../../errors.js'
 import { hasCode, isStoreBroken } from '../engine.js'
-import { ensurePrivateFile } from './file.js'
+import { ensurePrivateFile, isStoreServed } from './file.js'
 
 /** Short, because waiting for a lock blocks the whole thread: a writer retries by itself. */
 const BUSY_TIMEOUT_MS = 50
@@ -25,13 +26,19 @@ export const KEEP_UPPER_PAGES = `cache_size = -${PAGE_CACHE_KIB}`
 /** `PRAGMA synchronous` reads back as a number. */
 const SYNCHRONOUS_FULL = 2
 
+export interface Access {
+  readonly readOnly: boolean
+  /** Also makes no file beside a database that no process has open. Others may begin to write it: see `watchRest`. */
+  readonly atRest?: boolean
+}
+
 /**
  * Opens the database without Kysely, which is slow to load and which some threads don't need.
  *
  * @throws {LatchkeyError} `store_missing` if there is no file when only reading, or none beside its log;
  * `store_unavailable` if the file can't be written durably. SQLite's own errors pass through.
  */
-export function openConnection(file: string, { readOnly }: { readonly readOnly: boolean }): Sqlite.Database {
+export function openConnection(file: string, { readOnly, atRest = false }: Access): Sqlite.Database {
   if (readOnly && !existsSync(file)) {
     throw new LatchkeyError('store_missing', `There is no database at ${file}.`)
   }
@@ -40,7 +47,8 @@ export function openConnection(file: string, { readOnly }: { readonly readOnly: 
     throw new LatchkeyError('store_missing', `${file} is missing or empty, though its log is there. ${todo}`)
   }
   if (!readOnly) ensurePrivateFile(file)
-  const sqlite = new Sqlite(file, { readonly: readOnly, fileMustExist: true, timeout: BUSY_TIMEOUT_MS })
+  const options = { readonly: readOnly, fileMustExist: true, timeout: BUSY_TIMEOUT_MS }
+  const sqlite = (atRest ? openAtRest(file, options) : null) ?? new Sqlite(file, options)
   try {
     sqlite.pragma('foreign_keys = ON')
     if (!readOnly) makeDurable(sqlite, file)
@@ -49,6 +57,31 @@ export function openConnection(file: string, { readOnly }: { readonly readOnly: 
     throw isStoreBroken(error) ? damaged(file, error) : error
   }
   return sqlite
+}
+
+/**
+ * Opens a database that is at rest without the files of a log, which even a reader makes, and can't make in a folder
+ * that it may not write. Null: a process has it open or has left a log, or SQLite was not told to take addresses
+ * (SQLITE_USE_URI, as it was loaded).
+ */
+function openAtRest(file: string, options: Sqlite.Options): Sqlite.Database | null {
+  if (sizeOf(`${file}-wal`) > 0 || isStoreServed(file)) return null
+  try {
+    return new Sqlite(`${pathToFileURL(file).href}?immutable=1`, options)
+  } catch (error) {
+    if (hasCode(error, /^SQLITE_CANTOPEN(_|$)/)) return null
+    throw error
+  }
+}
+
+/** Returns a function that tells whether the file is still what it is now: if so, all that was read belongs together. */
+export function watchRest(file: string): () => boolean {
+  const version = () => {
+    const { ino, size, mtimeNs } = statSync(file, { bigint: true })
+    return `${ino} ${size} ${mtimeNs}`
+  }
+  const before = version()
+  return () => version() === before
 }
 
 /**

@@ -11,10 +11,11 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
   sql,
+  type TransactionSettings,
 } from 'kysely'
 import { type Engine, isStoreBusy, type Row, type RowStatement } from '../engine.js'
 import type { Database } from '../schema.js'
-import { openConnection } from './connection.js'
+import { type Access, openConnection } from './connection.js'
 
 /** Preparing a statement costs as much as running it: batches repeat the same statements. */
 const STATEMENTS_KEPT = 256
@@ -36,11 +37,7 @@ const FAULTS_AT_MOST = 20
  * @throws {LatchkeyError} `store_missing` if there is no file when only reading; `store_unavailable`
  * if the file can't be written durably. SQLite's own errors pass through.
  */
-export function openDatabase(
-  file: string,
-  access: { readonly readOnly: boolean },
-  errorFor?: ErrorFor,
-): Kysely<Database> {
+export function openDatabase(file: string, access: Access, errorFor?: ErrorFor): Kysely<Database> {
   return new OpenDatabase(openConnection(file, access), errorFor)
 }
 
@@ -126,8 +123,6 @@ class SqliteEngine extends SqliteAdapter implements Engine {
     keyedTableOptions: sql`strict, without rowid`,
   }
 
-  readonly isShared = false
-
   /** Lets the migrator put all pending migrations into one transaction, which SQLite can roll back whole. */
   override get supportsTransactionalDdl(): boolean {
     return true
@@ -165,13 +160,6 @@ class SqliteEngine extends SqliteAdapter implements Engine {
     return sql`instr(${sql.ref(column)}, ${part}) > 0`
   }
 
-  async findDamage(db: Kysely<Database>, { thorough }: { readonly thorough: boolean }) {
-    const check = sql.raw(thorough ? 'integrity_check' : 'quick_check')
-    const { rows } = await sql<object>`pragma ${check}(${sql.lit(FAULTS_AT_MOST)})`.execute(db)
-    const found = rows.flatMap((row) => Object.values(row)).flatMap((text: string) => text.split('\n'))
-    return found.filter((line) => line !== 'ok')
-  }
-
   async emptyLog(db: Kysely<Database>): Promise<void> {
     for (let attempt = 0; attempt < EMPTY_ATTEMPTS; attempt += 1) {
       if (attempt > 0) await wait(EMPTY_WAIT_MS)
@@ -183,6 +171,17 @@ class SqliteEngine extends SqliteAdapter implements Engine {
       }
     }
   }
+}
+
+/**
+ * The defects of the database as a whole, one line each; none if it is intact. Reads all of it.
+ * @param thorough also compares every index with its table, which takes several times as long
+ */
+export async function findDamage(db: Kysely<Database>, thorough: boolean): Promise<readonly string[]> {
+  const check = sql.raw(thorough ? 'integrity_check' : 'quick_check')
+  const { rows } = await sql<object>`pragma ${check}(${sql.lit(FAULTS_AT_MOST)})`.execute(db)
+  const found = rows.flatMap((row) => Object.values(row)).flatMap((text: string) => text.split('\n'))
+  return found.filter((line) => line !== 'ok')
 }
 
 function textOf(db: Kysely<Database>, statement: RowStatement, [first = []]: readonly Row[]): string {
@@ -202,6 +201,7 @@ function textOf(db: Kysely<Database>, statement: RowStatement, [first = []]: rea
 
 class ImmediateDriver extends SqliteDriver {
   readonly #sqlite: Sqlite.Database
+  #onlyReads = false
 
   constructor(sqlite: Sqlite.Database, prepare: Prepare) {
     super({ database: { prepare: prepare as SqliteDatabase['prepare'], close: () => sqlite.close() } })
@@ -209,12 +209,28 @@ class ImmediateDriver extends SqliteDriver {
   }
 
   /** Takes the write lock at once: a read that turns into a write later fails without waiting. A reader takes none. */
-  override async beginTransaction(connection: DatabaseConnection): Promise<void> {
-    await connection.executeQuery(CompiledQuery.raw('begin immediate'))
+  override async beginTransaction(
+    connection: DatabaseConnection,
+    { accessMode }: TransactionSettings = {},
+  ): Promise<void> {
+    this.#onlyReads = accessMode === 'read only'
+    if (this.#onlyReads) this.#sqlite.pragma('query_only = on')
+    await connection.executeQuery(CompiledQuery.raw(this.#onlyReads ? 'begin' : 'begin immediate'))
+  }
+
+  override async commitTransaction(connection: DatabaseConnection): Promise<void> {
+    await super.commitTransaction(connection)
+    this.#allowWrites()
   }
 
   /** A full disk and the like roll back by themselves; a second rollback would hide the error behind its own. */
   override async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
     if (this.#sqlite.inTransaction) await super.rollbackTransaction(connection)
+    this.#allowWrites()
+  }
+
+  #allowWrites(): void {
+    if (this.#onlyReads) this.#sqlite.pragma('query_only = off')
+    this.#onlyReads = false
   }
 }

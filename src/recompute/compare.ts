@@ -1,0 +1,174 @@
+/*
+ * Compares what is stored with what the stored events say: a verification, a policy diff, the dry run of a replay.
+ * Asking never writes: all of it runs on readers, and takes no lock.
+ */
+
+import { setImmediate as turn } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
+import { Worker } from 'node:worker_threads'
+import { type ErrorCode, LatchkeyError } from '../errors.js'
+import { threadFile } from '../package-file.js'
+import { accountsIn } from '../provider/facts.js'
+import { inSnapshot, isOfStore, unavailable } from '../store/engine.js'
+import { newestSeq } from '../store/event-walk.js'
+import type { PostgresOptions } from '../store/postgres/dialect.js'
+import { assertNotMoving, NOTHING_READ } from '../store/recompute.js'
+import type { Db, PersonKey } from '../store/schema.js'
+import { policyInForce } from '../store/settings.js'
+import { accessChanges, leadsFrom, namesOf } from './differences.js'
+import { nodeName } from './group.js'
+import { createPass, PACE, type Pass, runPass, type Settled, type Work } from './pass.js'
+import {
+  type AccessDifference,
+  type ComparePlan,
+  interrupted,
+  type OnProgress,
+  type ProjectedCustomer,
+  type RecomputeReport,
+  SAMPLE_SIZE,
+  type StateDifference,
+  summarise,
+} from './run.js'
+
+export interface CompareOptions<Instant = number | Promise<number>> {
+  /** Epoch milliseconds, of the process that stores deliveries: access as stored must not be of a later instant. */
+  readonly clock: () => Instant
+  readonly onProgress?: OnProgress | undefined
+  /** Stops it between two groups. */
+  readonly signal?: AbortSignal | undefined
+}
+
+/**
+ * Compares group by group, in the calling thread. Each group is compared in one snapshot, so that deliveries committed
+ * meanwhile are never taken for differences.
+ * @param db any connection: its transactions only read, and take no lock
+ * @throws {LatchkeyError} `rebuild_interrupted`, `replay_interrupted`; `rebuild_running` if another policy is being put
+ * in force; `store_unavailable` if an event can't be read
+ */
+export async function compareStored(
+  db: Db,
+  plan: ComparePlan,
+  { clock, onProgress = () => {}, signal, pace = PACE }: CompareOptions & { readonly pace?: typeof PACE },
+): Promise<RecomputeReport> {
+  const { scope, endpoints } = plan
+  const begun = await inSnapshot(db, async (reader) => {
+    if (plan.policy === null) await assertNotMoving(reader)
+    return { inForce: await policyInForce(reader), newest: await newestSeq(reader) }
+  })
+  const job = { scope, endpoints, policy: plan.policy ?? begun.inForce, newest: begun.newest }
+  const place = { reached: 0, ahead: [], counts: NOTHING_READ, concerned: [] }
+  const pass = createPass(job, place, { writes: false })
+  const inTurn: Work<Db>['inTurn'] = async (work) => {
+    const answer = await inSnapshot(db, async (reader) => {
+      const inForce = await policyInForce(reader)
+      if (plan.policy === null && !isDeepStrictEqual(inForce, begun.inForce)) throw policyChanged()
+      // After the first statement, with which the snapshot begins: what is in it was stored before.
+      return work(reader, await clock())
+    })
+    onProgress(pass.reached(), job.newest)
+    await turn()
+    if (signal?.aborted) throw interrupted(plan)
+    return answer
+  }
+  const findings = createFindings(plan, pass)
+  await runPass(pass, { inTurn, ...findings }, pace)
+  onProgress(job.newest, job.newest)
+  return findings.report()
+}
+
+function policyChanged(): LatchkeyError {
+  return new LatchkeyError('rebuild_running', 'Another policy was put in force meanwhile: run it again.')
+}
+
+/** Collects what differs. A group that is read again replaces what was found of its customers. */
+function createFindings({ mode, sampleSize = SAMPLE_SIZE }: ComparePlan, pass: Pass) {
+  const differences = new Map<string, StateDifference>()
+  /** By customer's `nodeName`: what would change for them. */
+  const access = new Map<string, readonly AccessDifference[]>()
+  const customers = new Map<string, ProjectedCustomer>()
+
+  function project(key: PersonKey, next: Partial<ProjectedCustomer>): void {
+    if (!pass.isDryReplay) return
+    const name = nodeName(key.environment, 'customer', key.customerId)
+    customers.set(name, { ...key, activeProducts: null, accounts: null, ...customers.get(name), ...next })
+  }
+
+  return {
+    settle(_: Db, { group, differences: found, now }: Settled): void {
+      if (mode === 'verify') {
+        for (const one of namesOf(group, found, now)) differences.set(JSON.stringify(one), one)
+      }
+      for (const [customerId, { differences: own, after }] of found.access) {
+        const { environment } = group
+        const name = nodeName(environment, 'customer', customerId)
+        const changes = accessChanges(group, own, now)
+        if (changes.length > 0) access.set(name, changes)
+        else access.delete(name)
+        if (changes.length === 0 && !customers.has(name)) continue
+        const active = after.filter((one) => one.active)
+        project({ environment, customerId }, { activeProducts: active.map(({ productId }) => productId) })
+      }
+      for (const [name, seq] of leadsFrom(group, found)) pass.lead(name, seq)
+    },
+    settlePerson(_: Db, { environment, customerId, record }: Parameters<Work<Db>['settlePerson']>[1]): void {
+      project({ environment, customerId }, { accounts: accountsIn(record?.facts ?? {}) })
+    },
+    report: (): RecomputeReport => ({
+      counts: pass.counts(),
+      access: summarise([...access.values()].flat(), mode === 'verify' ? SAMPLE_SIZE : sampleSize),
+      customers: [...customers.values()],
+      differences: { count: differences.size, named: [...differences.values()].slice(0, sampleSize) },
+    }),
+  }
+}
+
+/** Where the database is, as in the config. */
+export interface ComparedDatabase {
+  readonly file: string
+  /** If omitted, the file is the database. */
+  readonly postgres?: PostgresOptions | undefined
+}
+
+/** What the thread is started with. */
+export interface Comparison {
+  readonly database: ComparedDatabase
+  readonly plan: ComparePlan
+}
+
+/** From the thread: it has begun a turn and waits for the time, or it is done. */
+export type ComparisonMessage =
+  | { readonly kind: 'turn'; readonly reached: number; readonly total: number }
+  | { readonly kind: 'done'; readonly report: RecomputeReport }
+
+/** To the thread, for each turn. */
+export interface ComparisonTurn {
+  readonly now: number
+  readonly isStopping: boolean
+}
+
+/** Does the same in a thread with its own connection, which ends with it. */
+export function startComparison(
+  database: ComparedDatabase,
+  plan: ComparePlan,
+  { clock, onProgress, signal }: CompareOptions<number>,
+): Promise<RecomputeReport> {
+  const { file, postgres } = database
+  const workerData: Comparison = { database: { file, postgres }, plan }
+  return new Promise((resolve, reject) => {
+    const thread = new Worker(threadFile('recompute/compare-thread'), { workerData })
+    thread.on('message', (message: ComparisonMessage) => {
+      if (message.kind === 'done') return resolve(message.report)
+      onProgress?.(message.reached, message.total)
+      thread.postMessage({ now: clock(), isStopping: signal?.aborted ?? false } satisfies ComparisonTurn)
+    })
+    thread.on('error', (error) => reject(errorFrom(error)))
+    thread.on('exit', () => reject(new Error('the comparison ended without a result')))
+  })
+}
+
+/** An error from another thread has lost its class. */
+function errorFrom(error: unknown): unknown {
+  if (isOfStore(error)) return unavailable('read', error)
+  if (!(error instanceof Error && error.name === 'LatchkeyError' && 'code' in error)) return error
+  return new LatchkeyError(error.code as ErrorCode, error.message)
+}
