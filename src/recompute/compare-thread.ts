@@ -17,14 +17,16 @@ const port = parentPort as MessagePort
 const { database, plan } = workerData as Comparison
 const stopping = new AbortController()
 let progress = { reached: 0, total: 0 }
+let told = { now: 0, at: 0 }
 const say = (message: ComparisonMessage) => port.postMessage(message)
 
-async function clock(): Promise<number> {
+/** Waits for the other thread: where that is busy with deliveries, the comparison waits its turn. */
+async function pause(): Promise<void> {
   const answered = once(port, 'message')
-  say({ kind: 'turn', ...progress })
+  say({ kind: 'paused', ...progress })
   const [{ now, isStopping }] = (await answered) as [ComparisonTurn]
+  told = { now, at: performance.now() }
   if (isStopping) stopping.abort()
-  return now
 }
 
 async function open({ file, postgres }: ComparedDatabase): Promise<Db> {
@@ -40,8 +42,11 @@ async function open({ file, postgres }: ComparedDatabase): Promise<Db> {
 if (process.platform === 'linux') setPriority(constants.priority.PRIORITY_BELOW_NORMAL)
 const db = await open(database)
 try {
+  await pause()
   const report = await compareStored(db, plan, {
-    clock,
+    pause,
+    // The time of that thread, whose clock may be set.
+    clock: () => told.now + Math.trunc(performance.now() - told.at),
     signal: stopping.signal,
     onProgress: (reached, total) => {
       progress = { reached, total }

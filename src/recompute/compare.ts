@@ -30,9 +30,12 @@ import {
   summarise,
 } from './run.js'
 
-export interface CompareOptions<Instant = number | Promise<number>> {
-  /** Epoch milliseconds, of the process that stores deliveries: access as stored must not be of a later instant. */
-  readonly clock: () => Instant
+/** Smaller than what is written in turns: while a snapshot is held, SQLite's log can't begin again. */
+const COMPARED = { ...PACE, eventsPerTurn: 200 }
+
+export interface CompareOptions {
+  /** Epoch milliseconds, of the process that stores deliveries: access as stored should not be of a later instant. */
+  readonly clock: () => number
   readonly onProgress?: OnProgress | undefined
   /** Stops it between two groups. */
   readonly signal?: AbortSignal | undefined
@@ -48,7 +51,17 @@ export interface CompareOptions<Instant = number | Promise<number>> {
 export async function compareStored(
   db: Db,
   plan: ComparePlan,
-  { clock, onProgress = () => {}, signal, pace = PACE }: CompareOptions & { readonly pace?: typeof PACE },
+  {
+    clock,
+    onProgress = () => {},
+    signal,
+    pause = turn,
+    pace = COMPARED,
+  }: CompareOptions & {
+    /** Between two groups, where no snapshot is held. */
+    readonly pause?: () => Promise<unknown>
+    readonly pace?: typeof PACE
+  },
 ): Promise<RecomputeReport> {
   const { scope, endpoints } = plan
   const begun = await inSnapshot(db, async (reader) => {
@@ -63,10 +76,10 @@ export async function compareStored(
       const inForce = await policyInForce(reader)
       if (plan.policy === null && !isDeepStrictEqual(inForce, begun.inForce)) throw policyChanged()
       // After the first statement, with which the snapshot begins: what is in it was stored before.
-      return work(reader, await clock())
+      return work(reader, clock())
     })
     onProgress(pass.reached(), job.newest)
-    await turn()
+    await pause()
     if (signal?.aborted) throw interrupted(plan)
     return answer
   }
@@ -135,12 +148,12 @@ export interface Comparison {
   readonly plan: ComparePlan
 }
 
-/** From the thread: it has begun a turn and waits for the time, or it is done. */
+/** From the thread: it waits between two groups, or it is done. */
 export type ComparisonMessage =
-  | { readonly kind: 'turn'; readonly reached: number; readonly total: number }
+  | { readonly kind: 'paused'; readonly reached: number; readonly total: number }
   | { readonly kind: 'done'; readonly report: RecomputeReport }
 
-/** To the thread, for each turn. */
+/** To the thread: it may go on, or must stop. */
 export interface ComparisonTurn {
   readonly now: number
   readonly isStopping: boolean
@@ -150,7 +163,7 @@ export interface ComparisonTurn {
 export function startComparison(
   database: ComparedDatabase,
   plan: ComparePlan,
-  { clock, onProgress, signal }: CompareOptions<number>,
+  { clock, onProgress, signal }: CompareOptions,
 ): Promise<RecomputeReport> {
   const { file, postgres } = database
   const workerData: Comparison = { database: { file, postgres }, plan }

@@ -1,3 +1,4 @@
+import { chmodSync, readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { type Kysely, sql } from 'kysely'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -15,7 +16,16 @@ import { policies } from '../entitlements/policies.js'
 import { bodyOf, deliveryOf, grantOf } from '../ingest/wire.js'
 import { emptyStores, temporaryFile } from '../store/temporary-store.js'
 import { ENGINE, openStoreAt, postgresAt } from '../world.js'
-import { deliveries, everything, NOW, PACE, REBUILD, replayOf, VERIFY } from './recompute-store.js'
+import {
+  deliveries,
+  everything,
+  NOW,
+  PACE,
+  REBUILD,
+  replayOf,
+  storeUnder,
+  VERIFY,
+} from './recompute-store.js'
 
 const ALL = { ...VERIFY, sampleSize: Number.POSITIVE_INFINITY }
 const NOTHING = { count: 0, named: [] }
@@ -47,6 +57,17 @@ async function withEndAt(end: number) {
   ])
     await writeBatch([deliveryOf(bodyOf(event))])
   return store
+}
+
+/** Has something happen after each statement, in the same snapshot. */
+function meanwhile(reader: Kysely<Database>, happen: () => Promise<unknown>): Kysely<Database> {
+  return reader.withPlugin({
+    transformQuery: ({ node }) => node,
+    transformResult: async ({ result }) => {
+      await happen()
+      return result
+    },
+  })
 }
 
 async function readerOf(file: string): Promise<Kysely<Database>> {
@@ -95,15 +116,14 @@ describe('a verification', () => {
     )
   })
 
-  it.each([1, 2, 3])('finds no difference where access ends by the clock within turn %i', async (turn) => {
+  it('finds no difference where access ends by the clock while its group is read', async () => {
     const { file, db } = await withEndAt(10)
-    let turns = 0
-    const clock = async () => {
-      turns += 1
-      if (turns === turn) await refreshDue(db, () => minute(30))
-      return turns <= turn ? minute(6) : minute(30)
-    }
-    const { differences } = await compareStored(await readerOf(file), ALL, { clock })
+    let now = minute(6)
+    const reader = meanwhile(await readerOf(file), async () => {
+      now = minute(30)
+      await refreshDue(db, () => now)
+    })
+    const { differences } = await compareStored(reader, ALL, { clock: () => now })
     expect(differences).toEqual(NOTHING)
     expect(await db.selectFrom('entitlements').select('active').execute()).toEqual([{ active: 0 }])
   })
@@ -119,13 +139,8 @@ describe('a verification', () => {
   it('is refused once another policy is put in force meanwhile', async () => {
     const { file, db } = await storeWith(3)
     const policy = { ...DOCUMENTED_POLICY, canceled: 'period_end' } as const
-    let turns = 0
-    const clock = async () => {
-      turns += 1
-      if (turns === 2) await db.transaction().execute((trx) => savePolicy(trx, policy))
-      return NOW
-    }
-    const verified = compareStored(await readerOf(file), ALL, { clock, pace: PACE })
+    const pause = () => db.transaction().execute((trx) => savePolicy(trx, policy))
+    const verified = compareStored(await readerOf(file), ALL, { clock: () => NOW, pause })
     await expect(verified).rejects.toMatchObject({
       code: 'rebuild_running',
       message: expect.stringMatching('run it again'),
@@ -137,7 +152,10 @@ describe('a verification', () => {
     await damage(db)
     const before = await everything(db)
     const seen: unknown[] = []
-    const clock = async () => {
+    // Even on a connection that may write.
+    const own = await openStoreAt(file, { readOnly: false })
+    onTestFinished(() => own.destroy())
+    const reader = meanwhile(own, async () => {
       if (ENGINE === 'postgres') {
         const { rows } = await sql`
           select a.pid from pg_stat_activity a join pg_locks l on l.pid = a.pid
@@ -148,9 +166,8 @@ describe('a verification', () => {
         seen.push(...rows)
       }
       await db.transaction().execute((trx) => setSetting(trx, 'written_meanwhile', 'x'))
-      return NOW
-    }
-    const { differences } = await compareStored(await readerOf(file), ALL, { clock, pace: PACE })
+    })
+    const { differences } = await compareStored(reader, ALL, { clock: () => NOW, pace: PACE })
     expect(differences.count).toBe(3)
     expect(seen).toEqual([])
     await db.deleteFrom('settings').where('key', '=', 'written_meanwhile').execute()
@@ -228,5 +245,32 @@ describe('in a thread', () => {
     await sql`drop table entitlements`.execute(db)
     await db.updateTable('events').set({ normalized: null, source_kind: null }).execute()
     await expect(start()).rejects.toMatchObject({ code: 'store_unavailable' })
+  })
+})
+
+describe.runIf(ENGINE === 'sqlite')('on a file', () => {
+  it('lets the write-ahead log be emptied between two groups', async () => {
+    const { file, db } = await storeWith(5)
+    const emptied: Promise<unknown>[] = []
+    const onProgress = () => {
+      const added = db.insertInto('settings').values({ key: `written_${emptied.length}`, value: 'x' })
+      const empty = sql`pragma wal_checkpoint(TRUNCATE)`
+      emptied.push(added.execute().then(async () => (await empty.execute(db)).rows))
+    }
+    await compareStored(await readerOf(file), ALL, { clock: () => NOW, onProgress, pace: PACE })
+    const done = await Promise.all(emptied)
+    expect(done.length).toBeGreaterThan(3)
+    expect(done.flat()).toEqual(done.map(() => ({ busy: 0, log: 0, checkpointed: 0 })))
+  })
+
+  it('reads one that nobody may write, and leaves its bytes alone', async () => {
+    const { file, close, db } = await storeUnder(DOCUMENTED_POLICY, [grantOf(1)])
+    await damage(db)
+    await close()
+    chmodSync(file, 0o444)
+    const before = readFileSync(file)
+    const { differences } = await startComparison({ file }, ALL, { clock: () => NOW })
+    expect(differences).toEqual({ count: 1, named: [WRONG] })
+    expect(readFileSync(file)).toEqual(before)
   })
 })
