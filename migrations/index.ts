@@ -8,6 +8,7 @@ import { joinLinks } from './0007-join-links.js'
 import { messages } from './0008-messages.js'
 import { deliveryPace } from './0009-delivery-pace.js'
 import { changeQuestions } from './0010-change-questions.js'
+import { rulesVersion } from './0011-rules-version.js'
 import type { NamedMigration } from './column-types.js'
 
 /** Every step of the schema, oldest first. Append only. */
@@ -22,4 +23,5 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0008-messages', create: messages },
   { name: '0009-delivery-pace', create: deliveryPace },
   { name: '0010-change-questions', create: changeQuestions },
+  { name: '0011-rules-version', create: rulesVersion },
 ]

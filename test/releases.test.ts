@@ -3,6 +3,9 @@ import { join } from 'node:path'
 import pg from 'pg'
 import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../src/config/load.js'
+import { RULES_VERSION } from '../src/entitlements/derive.js'
+import { loadRulesVersion } from '../src/store/settings.js'
+import { eventually } from './setup/eventually.js'
 import {
   type AskedDaemon,
   answerOf,
@@ -10,7 +13,9 @@ import {
   configuredFolder,
   databaseIn,
   ENGINE,
+  onStore,
   postgresAt,
+  readStore,
   rewriteConfig,
   run,
   serveHere,
@@ -59,6 +64,9 @@ describe.each(readdirSync(RELEASES))('a store of %s', (version) => {
     return response.json()
   }
 
+  const isRebuilt = (folder: string) => async () =>
+    expect(await readStore(folder, loadRulesVersion)).toBe(RULES_VERSION)
+
   it('answers as that version did, down to its cursors', async () => {
     const daemon = await serveHere(await folderOfRelease())
     for (const [asked, before] of Object.entries(known.answers)) {
@@ -81,6 +89,7 @@ describe.each(readdirSync(RELEASES))('a store of %s', (version) => {
   it('is as its events say, and goes on', async () => {
     const folder = await folderOfRelease()
     const daemon = await serveHere(folder)
+    await eventually(isRebuilt(folder))
     const env = { LATCHKEY_API_KEY: known.key }
     const there = ['--url', daemon.url]
     expect(await run(folder, ['rebuild', '--verify', ...there], { env })).toMatchObject({ code: 0 })
@@ -89,6 +98,25 @@ describe.each(readdirSync(RELEASES))('a store of %s', (version) => {
     expect(await run(folder, sent.split(/\s+/))).toMatchObject({ code: 0 })
     expect(await answer(daemon, '/entitlements/cus_card/pro_gold')).toMatchObject({ status: 'refunded' })
     expect(await run(folder, ['rebuild', '--verify', ...there], { env })).toMatchObject({ code: 0 })
+  })
+
+  it('is rebuilt under the rules of this version at its first start, and once', async () => {
+    const folder = await folderOfRelease()
+    await expect(isRebuilt(folder)()).rejects.toThrow()
+    // As older rules may have left it.
+    await onStore(folder, async (db) => {
+      const state = JSON.stringify({ intervals: [], rail: 'unknown' })
+      await db.updateTable('sources').set({ state }).execute()
+    })
+    const daemon = await serveHere(folder)
+    await eventually(isRebuilt(folder))
+    expect(await answer(daemon, '/entitlements/cus_card/pro_gold')).toMatchObject({ active: true })
+    await daemon.stop()
+    const rebuilt = 'rebuilt from the stored events'
+    expect(daemon.logged().map(({ msg }) => msg)).toContain(rebuilt)
+    const again = await serveHere(folder)
+    await answer(again, '/rebuild')
+    expect(again.logged().map(({ msg }) => msg)).not.toContain(rebuilt)
   })
 
   it('takes its own export for what it has already', async () => {

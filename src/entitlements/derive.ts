@@ -7,6 +7,12 @@ import type { HoldReason, SourceKey, SourceState } from './model.js'
 import { isDecisive, type Policy } from './policy.js'
 import { isNewerLink, linkOf, type PaymentLink, sourceKey, sourceOf } from './source-of.js'
 
+/**
+ * The version of the rules in this folder. Raise it when the same events would give other access: a daemon then rebuilds
+ * a store that older rules have folded.
+ */
+export const RULES_VERSION = 2
+
 /** An event, and its number in the order of arrival. */
 export interface ArrivedEvent {
   readonly seq: number

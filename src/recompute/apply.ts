@@ -2,6 +2,7 @@
 
 import { setImmediate as turn } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
+import { RULES_VERSION } from '../entitlements/derive.js'
 import { isChange } from '../entitlements/entitlement.js'
 import { writeAccess } from '../ingest/settle.js'
 import { NORMALIZER_VERSION } from '../provider/event.js'
@@ -21,10 +22,11 @@ import {
   saveJobPart,
   savePlaces,
 } from '../store/recompute.js'
-import type { Db, Tx } from '../store/schema.js'
-import { policyInForce, savePolicy } from '../store/settings.js'
+import { type Db, ENVIRONMENTS, type Tx } from '../store/schema.js'
+import { policyInForce, savePolicy, saveRulesVersion } from '../store/settings.js'
 import { deleteLinks, deleteSources, saveLinks, saveSources } from '../store/sources.js'
 import { hasRunOut } from './differences.js'
+import { isWhole } from './group.js'
 import { createPass, PACE, type Pass, runPass, type Settled, type Work } from './pass.js'
 import {
   type AccessDifference,
@@ -68,7 +70,11 @@ export async function applyPlan(
   const settlePerson: Work<Tx>['settlePerson'] = (trx, { record, references, ...key }) =>
     replacePerson(trx, key, record, references)
   await runPass(pass, { inTurn, settle, settlePerson }, pace)
-  await db.transaction().execute(clearJob)
+  await db.transaction().execute(async (trx) => {
+    await clearJob(trx)
+    if (isWhole(plan.scope) && plan.scope.length === ENVIRONMENTS.length)
+      await saveRulesVersion(trx, RULES_VERSION)
+  })
   onProgress(begun.job.newest, begun.job.newest)
   return {
     counts: pass.counts(),

@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { RULES_VERSION } from '../entitlements/derive.js'
 import type { Policy } from '../entitlements/policy.js'
 import { isLatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
@@ -10,6 +11,7 @@ import { hasErasedSince } from '../store/erasures.js'
 import type { EventFilter } from '../store/event-walk.js'
 import { loadJob, loadJobRecord, loadJobRecords, notMoved, ofNewer, readJob } from '../store/recompute.js'
 import { type Db, ENVIRONMENTS } from '../store/schema.js'
+import { loadRulesVersion, policyInForce } from '../store/settings.js'
 import type { CallPreview } from '../sync/preview-calls.js'
 import type { WriteSync } from '../sync/writes.js'
 import type { CompareOptions } from './compare.js'
@@ -156,13 +158,18 @@ export function createRecomputeJobs(deps: RecomputeJobsDeps) {
       const mode = name === 'verification' ? 'verify' : 'compare'
       return start(name, { scope: environments, endpoints: null, policy, mode, sampleSize })
     },
-    /** Continues to move all sources to the policy in force, if that was interrupted. */
+    /** Continues to move all sources to the policy in force, or to the rules of this version, if that is unfinished. */
     async resume(): Promise<void> {
       const stored = await readJob(db)
       if (stored === 'newer') log.warn(ofNewer().message)
-      if (stored === 'newer' || !stored?.isMoving || (await current()) !== null) return
-      log.warn('not every source has been moved to the policy in force: continuing')
-      await startRebuild(stored.policy)
+      const isOutdated = (await loadRulesVersion(db)) < RULES_VERSION
+      if (stored === 'newer' || !(stored?.isMoving || isOutdated) || (await current()) !== null) return
+      log.warn(
+        stored?.isMoving
+          ? 'not every source has been moved to the policy in force: continuing'
+          : 'this version has more exact rules of access: rebuilding from the stored events',
+      )
+      await startRebuild(stored?.isMoving ? stored.policy : await policyInForce(db))
     },
     async startReplay({ filter, dryRun }: { readonly filter: EventFilter; readonly dryRun: boolean }) {
       const mode = dryRun ? 'compare' : 'apply'

@@ -47,6 +47,17 @@ export function ensurePolicy(db: Db, configured: Policy): Promise<void> {
   })
 }
 
+const RULES = 'rules_version'
+
+/** The version of the rules that all sources were folded by; 1 in a store of Latchkey 1.0.0. */
+export async function loadRulesVersion(db: Db): Promise<number> {
+  return Number((await getSetting(db, RULES)) ?? 1)
+}
+
+export function saveRulesVersion(trx: Tx, version: number): Promise<void> {
+  return setSetting(trx, RULES, String(version))
+}
+
 /** The last policy read: every batch asks, and a fold prepares each policy object only once. */
 let lastRead: { readonly text: string; readonly policy: Policy } | null = null
 
