@@ -82,6 +82,8 @@ export type RecomputeJobs = ReturnType<typeof createRecomputeJobs>
 export function createRecomputeJobs(deps: RecomputeJobsDeps) {
   const { db, writeSync, isRecomputing, endpoints, clock, log } = deps
   let running: Running | null = null
+  /** The last comparison here, if the store could not be written. */
+  let unrecorded: Running | null = null
 
   async function asItIs(record: string): Promise<Job | null> {
     const job = jobIn(record)
@@ -92,6 +94,7 @@ export function createRecomputeJobs(deps: RecomputeJobsDeps) {
 
   async function find(id: string): Promise<Job | null> {
     if (running?.job.id === id) return running.job
+    if (unrecorded?.job.id === id) return unrecorded.job
     const record = await loadJobRecord(db, id)
     return record === null ? null : asItIs(record)
   }
@@ -121,7 +124,13 @@ export function createRecomputeJobs(deps: RecomputeJobsDeps) {
     const own: Running = { job, stopping: new AbortController(), ended: Promise.resolve() }
     running = own
     const begun = Promise.withResolvers<void>()
-    own.ended = runAlone(own, before, deps, begun.resolve)
+    unrecorded = null
+    const onUnrecorded = (error: unknown): void => {
+      log.warn({ err: error }, 'could not record a comparison, which goes on')
+      unrecorded = own
+    }
+    const uses = plan.mode === 'apply' ? deps : withoutNeedToWrite(deps, onUnrecorded)
+    own.ended = runAlone(own, before, uses, begun.resolve)
       .catch(begun.reject)
       .finally(() => {
         running = null
@@ -191,6 +200,15 @@ export function createRecomputeJobs(deps: RecomputeJobsDeps) {
     /** Resolves once none runs here; finished work stays, for the next to continue from. */
     close: stop,
   }
+}
+
+/** A comparison is recorded for the other instances, but goes on where the store can't be written. */
+function withoutNeedToWrite(
+  deps: RecomputeJobsDeps,
+  onUnrecorded: (error: unknown) => void,
+): RecomputeJobsDeps {
+  const writeSync = (...write: Parameters<WriteSync>) => deps.writeSync(...write).catch(onUnrecorded)
+  return { ...deps, writeSync: writeSync as WriteSync }
 }
 
 /**

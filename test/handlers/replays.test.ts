@@ -34,10 +34,11 @@ const jobsOn = async (apply: Apply, clock = () => NOW, onWrite = () => {}) => {
     compare: async () => REPORT,
     alone: (work) => work(apply),
     db,
-    writeSync: (name, change) => {
-      onWrite()
-      return db.transaction().execute((trx) => performSyncWrite(trx, name, change, clock()))
-    },
+    writeSync: (name, change) =>
+      db.transaction().execute((trx) => {
+        onWrite()
+        return performSyncWrite(trx, name, change, clock())
+      }),
     isRecomputing: async () => false,
     endpoints: () => ({ v3: 'live' }),
     previewCalls: async () => ({ gives: 0, takes: 0, sample: [] }),
@@ -117,6 +118,21 @@ it('stops a replay also while its progress is being saved', async () => {
   await eventually(() => expect(stopped).toBeDefined())
   await stopped
   expect(await jobs.findReplay(id)).toMatchObject({ outcome: { state: 'stopped' } })
+})
+
+it('compares where nothing can be written', async () => {
+  const jobs = await jobsOn(
+    () => Promise.reject(new Error('a comparison applies nothing')),
+    undefined,
+    () => {
+      throw new LatchkeyError('store_unavailable', 'The disk is full.')
+    },
+  )
+  await jobs.startComparison('verification', ['live'], null, 10)
+  await eventually(async () =>
+    expect(await jobs.last('verification')).toMatchObject({ outcome: { state: 'done' } }),
+  )
+  await expect(jobs.startRebuild(DOCUMENTED_POLICY)).rejects.toMatchObject({ code: 'store_unavailable' })
 })
 
 it('runs no rebuild beside a replay', async () => {
