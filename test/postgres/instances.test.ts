@@ -257,7 +257,14 @@ describe('two instances on one database', () => {
 
     // The library sends the calls to one guild one after another.
     await discord.setState({ once: answered, route: 'role' })
+    await call(daemon, 'POST', '/sync/pause', {})
     for (const n of customers) await send(daemon, paid(n))
+    await eventually(async () =>
+      expect((await call(daemon, 'GET', '/sync')).json).toMatchObject({
+        targets: [{ memberships: { due: 3 } }],
+      }),
+    )
+    await call(daemon, 'POST', '/sync/resume', {})
     await eventually(async () => expect([await begun(), changes().length]).toEqual([3, 1]))
     await sql`update settings set value = 'another 9999999999999' where key = 'lease.following'`.execute(
       store,

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs'
-import { describeApi } from '../handlers/openapi/document.js'
-import { ROUTE_GROUPS } from '../handlers/routes.js'
-import { packageVersion } from '../package-file.js'
-import { configJsonSchema } from './schema.js'
+import { configJsonSchema } from '../src/config/schema.js'
+import { ROUTE_GROUPS } from '../src/handlers/routes.js'
+import { packageVersion } from '../src/package-file.js'
+import { describeApi } from './openapi/document.js'
 
 writeFileSync('config.schema.json', configJsonSchema())
 const description = describeApi(ROUTE_GROUPS, packageVersion())

@@ -2,24 +2,31 @@
 
 import { STATUS_CODES } from 'node:http'
 import { z } from 'zod'
-import { ERRORS, type ErrorCode } from '../../errors.js'
-import * as answers from '../answers.js'
-import { ID_BOUNDS, LINES_TYPE } from '../body.js'
-import { check } from '../checks.js'
-import * as control from '../control.js'
-import * as customers from '../customers.js'
-import * as entitlements from '../entitlements.js'
-import * as events from '../events.js'
-import { doctorAnswer } from '../health.js'
-import { problem } from '../problem.js'
-import * as rebuilds from '../rebuilds.js'
-import { replay } from '../replays.js'
-import { errorsOf, type Route, type RouteGroup } from '../route.js'
-import { membership } from '../sync/memberships.js'
-import { MESSAGE_TYPES, message, webhookMessage } from '../sync/messages.js'
-import * as sync from '../sync.js'
+import { ERRORS, type ErrorCode } from '../../src/errors.js'
+import * as answers from '../../src/handlers/answers.js'
+import type {
+  ApiDocument,
+  Content,
+  JsonSchema,
+  Operation,
+  Parameter,
+  Response,
+} from '../../src/handlers/api-document.js'
+import { ID_BOUNDS, LINES_TYPE } from '../../src/handlers/body.js'
+import { check } from '../../src/handlers/checks.js'
+import * as control from '../../src/handlers/control.js'
+import * as customers from '../../src/handlers/customers.js'
+import * as entitlements from '../../src/handlers/entitlements.js'
+import * as events from '../../src/handlers/events.js'
+import { doctorAnswer } from '../../src/handlers/health.js'
+import { problem } from '../../src/handlers/problem.js'
+import * as rebuilds from '../../src/handlers/rebuilds.js'
+import { replay } from '../../src/handlers/replays.js'
+import { errorsOf, type Route, type RouteGroup } from '../../src/handlers/route.js'
+import { membership } from '../../src/handlers/sync/memberships.js'
+import { MESSAGE_TYPES, message, webhookMessage } from '../../src/handlers/sync/messages.js'
+import * as sync from '../../src/handlers/sync.js'
 import { EXAMPLES } from './examples.js'
-import type { ApiDocument, Content, JsonSchema, Operation, Parameter, Response } from './model.js'
 
 /** The names of types in generated clients. Other schemas are written where they are used. */
 const NAMED: Readonly<Record<string, z.ZodType>> = {

@@ -1,7 +1,7 @@
 /* The API description as a page: plain HTML that needs no script and nothing from elsewhere. */
 
 import { createHash } from 'node:crypto'
-import type { ApiDocument, JsonSchema, Operation, Response } from './model.js'
+import type { ApiDocument, JsonSchema, Operation, Response } from './api-document.js'
 
 const STYLE = `
 :root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }
