@@ -146,7 +146,14 @@ async function assemble(config: Config, deps: DaemonDeps, started: StartedParts)
 
   const metrics = createMetrics(bytesBeingRead)
   metrics.begin(current.endpointNames())
-  const changeStream = startChangeStream({ ...given, store, metrics })
+  const changeStream = createChangeStream({
+    readChangePage: (query) => readChangePage(store.reader, query),
+    readCursor: async () =>
+      formatCursor(await changeLogEpoch(store.reader), await latestCursor(store.reader)),
+    catalog: current.catalog,
+    log,
+  })
+  started.add('changeStream', changeStream.stop)
   const wakes = [changeStream.wake]
   const wake = (): void => {
     for (const one of wakes) one()
@@ -162,13 +169,30 @@ async function assemble(config: Config, deps: DaemonDeps, started: StartedParts)
   wakes.push(following.wake)
   takeTurns({ ...opened, intake, recomputing, changing, following })
 
-  const keyUses = startKeyUses(opened)
+  const keyUses = createKeyUses({
+    db: store.reader,
+    writer: store.writer,
+    apiKeys: () => current.now().apiKeys,
+    clock,
+  })
+  started.add('keyUses', () =>
+    keyUses.save().catch((error: unknown) => log.error({ err: error }, KEY_USES_LOST)),
+  )
   const canWrite = atMostOnceASecond(store.writer.canWrite)
   const readiness = () =>
     readinessOf(intake.queue.isAlive, canWrite, policy.differs, following.outages, current.note())
   const parts: Parts = { ...opened, intake, recomputing, changing, following, keyUses, readiness }
   const { url, webhooksUrl, metricsUrl, receive } = await serveRoutes(parts)
-  measureDaemon(parts)
+  addDaemonMetrics(metrics.registry, async () => ({
+    version: control.version,
+    isReady: await readiness().then(
+      ({ ready }) => ready,
+      () => false,
+    ),
+    isConfigOutdated: current.note() !== null,
+    apiKeys: current.now().apiKeys,
+    endpoints: current.now().endpoints,
+  }))
   startSchedules(parts)
   await recomputing.resume()
   return {
@@ -216,18 +240,6 @@ function watchPolicy(db: Db, current: CurrentConfig, log: Logger) {
       return doesDiffer
     },
   }
-}
-
-function startChangeStream({ store, current, log, started }: Omit<Opened, 'changeStream' | 'wake'>) {
-  const { reader } = store
-  const changeStream = createChangeStream({
-    readChangePage: (query) => readChangePage(reader, query),
-    readCursor: async () => formatCursor(await changeLogEpoch(reader), await latestCursor(reader)),
-    catalog: current.catalog,
-    log,
-  })
-  started.add('changeStream', changeStream.stop)
-  return changeStream
 }
 
 /** The way in: the queue of deliveries and acts, and the answers in memory that they outdate. */
@@ -374,19 +386,6 @@ function takeTurns(parts: Omit<Parts, 'keyUses' | 'readiness'>): void {
   started.add('takingOver', every(TAKEN_OVER_WITHIN_MS, log, { run: takeOver, failed }).stop)
 }
 
-function startKeyUses({ store, current, clock, log, started }: Opened) {
-  const keyUses = createKeyUses({
-    db: store.reader,
-    writer: store.writer,
-    apiKeys: () => current.now().apiKeys,
-    clock,
-  })
-  started.add('keyUses', () =>
-    keyUses.save().catch((error: unknown) => log.error({ err: error }, KEY_USES_LOST)),
-  )
-  return keyUses
-}
-
 /** Opens the addresses and the local socket, with every route. */
 async function serveRoutes(parts: Parts): Promise<Listeners> {
   const { config, control, startedAt, started, current, store, metrics, changeStream, clock, log, tracing } =
@@ -463,19 +462,6 @@ async function serveRoutes(parts: Parts): Promise<Listeners> {
 function daemonFinding(startedAt: number, configNote: string | null) {
   const since = `running since ${new Date(startedAt).toISOString()}`
   return configNote === null ? ok('daemon', since) : warn('daemon', `${since}; ${configNote}`, null)
-}
-
-function measureDaemon({ metrics, control, readiness, current }: Parts): void {
-  addDaemonMetrics(metrics.registry, async () => ({
-    version: control.version,
-    isReady: await readiness().then(
-      ({ ready }) => ready,
-      () => false,
-    ),
-    isConfigOutdated: current.note() !== null,
-    apiKeys: current.now().apiKeys,
-    endpoints: current.now().endpoints,
-  }))
 }
 
 /** Starts what runs by the clock: backups, what time alone changes, warnings, and what has to be removed. */
