@@ -48,9 +48,14 @@ async function erasuresWhere(db: Db, which: RawBuilder<unknown>): Promise<readon
  * Whether the event of an erasure is that erasure. In stores of version 1.0.0 it may be another change by hand: then
  * the person's access never ended, and a further erasure does it.
  */
-const HAS_ITS_EVENT = sql`exists (
-  select 1 from events where events.environment = erasures.environment and events.event_id = erasures.event_id
-    and events.customer_id = erasures.customer_id and events.type = 'manual.erased')`
+const HAS_ITS_EVENT = sql`exists (${itsEvent(sql`1`)})`
+
+/** A query inside one of `erasures`. (As a join, it would look into `events` even where nobody was erased.) */
+function itsEvent(column: RawBuilder<unknown>) {
+  return sql`select ${column} from events
+    where events.environment = erasures.environment and events.event_id = erasures.event_id
+      and events.customer_id = erasures.customer_id and events.type = 'manual.erased'`
+}
 
 /** Null if the customer is not erased. */
 export async function loadErasure(db: Db, environment: Environment, customerId: string) {
@@ -127,10 +132,11 @@ export async function loadDeletedUnerased(db: Db, limit: number): Promise<readon
 /** Every event that erased somebody, oldest first. */
 export async function loadErasureActs(db: Db): Promise<readonly ErasureAct[]> {
   const { rows } = await sql<Pick<EventsTable, 'environment' | 'event_id' | 'normalized'>>`
-    select environment, event_id, normalized from erasures join events using (environment, event_id)
-    where ${HAS_ITS_EVENT} order by erased_at`.execute(db)
+    select environment, event_id, (${itsEvent(sql`normalized`)}) as normalized from erasures order by erased_at`.execute(
+    db,
+  )
   return rows.flatMap(({ environment, event_id, normalized }) => {
-    const event = manualEventIn(String(normalized), event_id)
+    const event = normalized === null ? null : manualEventIn(normalized, event_id)
     return event === null ? [] : [{ ...event, environment }]
   })
 }

@@ -2,6 +2,7 @@ import { request } from 'node:http'
 import { dirname, join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
+import { NORMALIZER_VERSION } from '../../src/provider/event.js'
 import { ask, NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
 import { BROKEN, BROKEN_ID, GRANT, HELD, sha256 } from './stored-events.js'
 import { wireEvent } from './wire-events.js'
@@ -56,7 +57,7 @@ describe('GET /events', () => {
       customerId: 'cus_1',
       source: { kind: 'payment', id: 'pay_1' },
       conflicts: 0,
-      normalizerVersion: 1,
+      normalizerVersion: NORMALIZER_VERSION,
       bodySha256: sha256(GRANT),
       bodyBytes: GRANT.length,
       bodyRemoved: null,
