@@ -65,7 +65,7 @@ describe('latchkey sync', () => {
       webhooks: [],
     })
     expect(await answerOf(folder, 'sync plan')).toEqual({ paused: false, hash: null, calls: [] })
-    expect(await textOf(folder, 'sync plan')).toBe('there is nothing to do\n')
+    expect(await textOf(folder, 'sync plan')).toBe('nothing to do\n')
 
     for (const n of [1, 2]) await act(first, 'PUT', `/customers/cus_${n}/blocks`, { reason: 'a test' })
     await becomes(first, { unconfirmed: 2 })
@@ -310,7 +310,7 @@ describe('the text of sync status', () => {
   const limited = (until: string): Partial<SyncStatusJson> => ({
     platforms: [{ platform: 'discord', state: 'limited', until, reason }],
   })
-  const FOLLOWS = 'ok    sync                1 target, 5 as they should be, 0 under way'
+  const FOLLOWS = 'ok    sync                1 target, 5 settled, 0 under way'
   const roleMissing = { code: 'role_not_found', message: 'The server 1 has no role 2: correct the roleId.' }
 
   it.each<[string, Partial<SyncStatusJson>, readonly string[]]>([
@@ -336,7 +336,7 @@ describe('the text of sync status', () => {
       'who waits for the customer, and who for an operator',
       { targets: [{ ...SETTLED, memberships: { ...COUNTS, waiting: 3, parked: 1 } }] },
       [
-        'ok    sync                1 target, 5 as they should be, 0 under way, 3 until the customer joins',
+        'ok    sync                1 target, 5 settled, 0 under way, 3 waiting for the customer to join',
         'warn  sync parked         1 membership parked until somebody acts: see why: `latchkey sync status --state parked`',
       ],
     ],

@@ -162,7 +162,7 @@ describe('latchkey trigger', () => {
 
   it.each([
     ['held', 'held: it waits for its customer, its product or a proof of its rail; name them with'],
-    ['quarantined', "quarantined: kept, and not usable; the daemon's log says why"],
+    ['quarantined', "quarantined: stored, but not usable; the daemon's log says why"],
   ])(
     'hints once, for people, at what a delivery that is %s waits for or lacks',
     async (disposition, hint) => {
@@ -186,7 +186,7 @@ describe('latchkey trigger', () => {
     ['PAYMENT_SUCESS --generation v2', 'there is no v2 event type "PAYMENT_SUCESS": '],
     ['payment.authorized --community 11', 'payment.authorized of v3 names no account: add --generation v2'],
     ['SUBSCRIPTION_RENEWED --cancel-at-period-end', 'leave it out'],
-    ['payment.authorized --metadata gold', 'Expected a JSON object of texts'],
+    ['payment.authorized --metadata gold', 'Expected a JSON object with text values'],
     ['payment.authorized', noSandbox, { live }],
     [
       'payment.authorized',
@@ -231,7 +231,7 @@ describe('latchkey trigger', () => {
     expect(await refusing.trigger()).toEqual({ code: 1, stdout: '', stderr })
 
     const other = await (await listening({ answer: () => 'hello' })).trigger()
-    const noDaemon = expect.stringContaining('is no Latchkey daemon')
+    const noDaemon = expect.stringContaining('is not a Latchkey daemon')
     expect(other).toMatchObject({ code: 1, stderr: noDaemon })
 
     const port = await freePort()

@@ -82,7 +82,7 @@ describe('GET /entitlements/:customerId/:productId/explanation', () => {
       { id: 'evt_2', customerId: 'cus_1', source: null, reason: 'source_unknown' },
     ])
     expect(sources).toEqual([])
-    expect(summary).toBe('cus_1 has never had access to pro_gold. One event waits.')
+    expect(summary).toBe('cus_1 has never had access to pro_gold. One event is waiting.')
   })
 
   it('shows what waits, every block and every coming end with the same fields', async () => {
@@ -143,16 +143,16 @@ describe('GET /entitlements/:customerId/:productId/explanation', () => {
     })
   })
 
-  it('says of a customer never seen that nothing is known of them', async () => {
+  it('says of a customer never seen that nothing is known about them', async () => {
     const daemon = await subscribed()
     expect(await explained(daemon, '/entitlements/cus_9/pro_gold/explanation')).toMatchObject({
       entitlement: { active: false, status: 'none' },
-      summary: 'Nothing is known of cus_9 in live: no event names them.',
+      summary: 'Nothing is known about cus_9 in live: no event names them.',
       sources: [],
     })
     expect(await explained(daemon, `${PATH}?environment=sandbox`)).toMatchObject({
       environment: 'sandbox',
-      summary: 'Nothing is known of cus_1 in sandbox: no event names them.',
+      summary: 'Nothing is known about cus_1 in sandbox: no event names them.',
     })
   })
 

@@ -37,7 +37,7 @@ describe('a start without the database', () => {
   })
 
   it('makes one, and says so', async () => {
-    const said = expect.objectContaining({ level: 'info', msg: 'made a new database' })
+    const said = expect.objectContaining({ level: 'info', msg: 'created a new database' })
     const daemon = await runDaemon()
     expect(daemon.logged()).toContainEqual(said)
     // Nobody is erased yet: a restore need not ask who was.

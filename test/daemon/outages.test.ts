@@ -175,7 +175,7 @@ describe('a receiver of the outbound webhook that is down', () => {
     const line = await said('webhook delivery is failing; retrying for up to 3 days')
     expect(line).toMatchObject({ level: 'warn', platform: 'webhook:default', reason: 'answered 500' })
     expect(await notes(daemon)).toEqual([
-      `Delivery to webhook:default is failing since ${line?.since}; retrying.`,
+      `Delivery to webhook:default has been failing since ${line?.since}; retrying.`,
     ])
     expect(await json(daemon, '/sync')).toMatchObject({ unreachable: [{ platform: 'webhook:default' }] })
     expect(await doctor()).toMatchObject([

@@ -83,7 +83,7 @@ describe('the doctor, of files', () => {
   it('warns where others may read the config, which may do without secrets of its own', () => {
     const { path, check } = patient()
     chmodSync(path, 0o640)
-    const detail = `others may open ${path}, of mode 0640`
+    const detail = `others can open ${path}, with the mode 0640`
     expect(check()).toEqual([{ level: 'warn', what: 'files', detail, todo: `chmod 600 ${path}` }])
   })
 

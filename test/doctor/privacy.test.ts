@@ -100,7 +100,7 @@ describe('the doctor, of erasures and bodies,', () => {
     const found = async (config?: Config) => (await check(config))[1]
     expect(await found()).toMatchObject({
       level: 'ok',
-      detail: 'the oldest came 400d ago, the next to go 5d ago; they go after 180d',
+      detail: 'the oldest came 400d ago, the next to go 5d ago; they are removed after 180d',
     })
     const detail = 'the oldest came 400d ago; they are kept for ever'
     expect(await found({ retention: null })).toMatchObject({ level: 'ok', detail })

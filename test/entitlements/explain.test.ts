@@ -129,14 +129,14 @@ describe('the explanation of a source', () => {
 const OTHER = (id: string, type: 'payment.authorized' | 'payment.refunded' | 'payment.failed', at: number) =>
   pay(id, type, 'pay_2', at, { subscriptionId: null })
 const UNTIL_1000 = acts(byHand('manual.granted', 0, { until: minute(1000) }))
-const GIVEN = 'cus_1 has access to pro_a since 2026-01-01T00:00:00.000Z, by'
+const GIVEN = 'cus_1 has had access to pro_a since 2026-01-01T00:00:00.000Z, through'
 const NEVER = 'cus_1 has never had access to pro_a'
 
 describe('the summary says', () => {
   it.each<[summary: string, at: number, Sources, Partial<StoredAccount>?]>([
     [`${GIVEN} subscription sub_1. No end is known.`, 10, [[SUBSCRIPTION, BEGUN]]],
     [
-      `${GIVEN} a grant by hand. It ends at 2026-01-01T16:40:00.000Z: its fixed term ends.`,
+      `${GIVEN} a manual grant. It ends at 2026-01-01T16:40:00.000Z: the grant expires.`,
       10,
       [[MANUAL, UNTIL_1000]],
     ],
@@ -150,7 +150,7 @@ describe('the summary says', () => {
       ],
     ],
     [
-      `${GIVEN} a grant by hand and subscription sub_1. It ends at ${PERIOD_END}: the subscription was canceled.`,
+      `${GIVEN} a manual grant and subscription sub_1. It ends at ${PERIOD_END}: the subscription was canceled.`,
       200,
       [
         [SUBSCRIPTION, CANCELED],
@@ -158,12 +158,12 @@ describe('the summary says', () => {
       ],
     ],
     [
-      `${GIVEN} subscription sub_1. A payment is overdue, and access goes on until the subscription is over.`,
+      `${GIVEN} subscription sub_1. A payment is overdue, and access continues until the subscription ends.`,
       200,
       [[SUBSCRIPTION, OVERDUE]],
     ],
     [
-      'cus_1 has no access to pro_a since 2026-01-01T00:20:00.000Z: the payment was refunded (evt_4 of payment pay_1).',
+      'cus_1 has had no access to pro_a since 2026-01-01T00:20:00.000Z: the payment was refunded (evt_4 of payment pay_1).',
       30,
       [
         [PAYMENT, [once('evt_3', 'payment.authorized', 0), once('evt_4', 'payment.refunded', 20)]],
@@ -190,12 +190,12 @@ describe('the summary says', () => {
       [[PAYMENT, [once('evt_1', 'payment.authorized', 0), once('evt_2', 'payment.settled', 1, TO_B)]]],
     ],
     [
-      `${NEVER}: no event of theirs is about it.`,
+      `${NEVER}: none of their events is about it.`,
       10,
       [[PAYMENT, [once('evt_1', 'payment.authorized', 0, TO_B)]]],
     ],
     [
-      `${NEVER}. One event waits.`,
+      `${NEVER}. One event is waiting.`,
       10,
       [[PAYMENT, [once('evt_1', 'payment.authorized', 0, { productId: null })]]],
     ],
@@ -206,12 +206,12 @@ describe('the summary says', () => {
       { blocks: [{ productId: null, from: minute(5), until: null }] },
     ],
     [
-      'cus_1 has no access to pro_a since 2026-01-01T00:05:00.000Z: the customer was erased (man_1 of subscription sub_1).',
+      'cus_1 has had no access to pro_a since 2026-01-01T00:05:00.000Z: the customer was erased (man_1 of subscription sub_1).',
       10,
       [[SUBSCRIPTION, BEGUN]],
       { erasures: [{ at: minute(5), eventId: 'man_1' }] },
     ],
-    ['Nothing is known of cus_1 in live: no event names them.', 10, [], { isKnown: false }],
+    ['Nothing is known about cus_1 in live: no event names them.', 10, [], { isKnown: false }],
   ])('%s', (summary, at, sources, fields) => {
     expect(explainAt(at, sources, fields).summary).toBe(summary)
   })

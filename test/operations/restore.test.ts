@@ -213,7 +213,7 @@ describe('a file that cannot be restored', () => {
     await db.destroy()
   }
   const written = (text: string) => (path: string) => writeFileSync(path, text)
-  const takeAnother = / is damaged: [^\n]+\. Name another backup\.$/
+  const takeAnother = / is damaged: [^\n]+\. Choose another backup\.$/
   const swallow = 'create trigger swallow after insert on events begin delete from events; end'
 
   it.each<[what: string, code: string, said: RegExp, of: number, make: (path: string) => unknown]>([

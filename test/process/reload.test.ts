@@ -85,7 +85,7 @@ describe('on SIGHUP a daemon', () => {
     }
     await reload(daemon, folder, { ...CONFIG, endpoints }, 'read the config again')
     expect((await deliver(daemon.url, late, added)).dispositions).toEqual(['duplicate', 'duplicate'])
-    // A secret that was removed counts no more.
+    // A secret that was removed no longer counts.
     expect((await deliver(daemon.url, late)).refused).toEqual([401, 401])
     expectUntold(daemon)
   })
@@ -158,7 +158,7 @@ describe('on SIGHUP a daemon', () => {
 
     const undone = { ...CONFIG, server }
     await reload(daemon, folder, undone, 'read the config again: took over products')
-    const nothing = 'read the config again: no change that a running daemon can apply'
+    const nothing = 'read the config again: nothing has changed'
     await reload(daemon, folder, undone, nothing)
     expect(warningsOf(daemon)).toHaveLength(2)
     expect(await notesOf(daemon)).toEqual([])
