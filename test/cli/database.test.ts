@@ -76,7 +76,7 @@ describe('latchkey restore', () => {
     await answerOf(folder, 'backup backup.db')
     writeFileSync(`${databaseIn(folder)}.erasures`, '{"environment":"live","custom')
     expect((await run(folder, 'restore backup.db')).stdout).toMatch(
-      /^lines of \S+\.erasures that can't be read: 1\. The customers that they name may be back: /m,
+      /^lines of \S+\.erasures that can't be read: 1\. .*restore again$/m,
     )
     expect(await answerOf(folder, 'restore backup.db')).toMatchObject({ unreadableErasures: 1 })
   })
@@ -93,7 +93,7 @@ describe('latchkey restore', () => {
       error: { code: 'backup_damaged', message: expect.stringContaining('--force') },
     })
     expect((await run(folder, 'restore backup.db --force')).stdout).toContain(
-      'bodies that are not what was received, as in the backup: 1; see `latchkey doctor --thorough`\n',
+      'also in the backup: 1; see `latchkey doctor --thorough`\n',
     )
   })
 })

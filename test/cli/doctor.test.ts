@@ -109,7 +109,7 @@ describe('latchkey doctor', () => {
     chmodSync(databaseIn(folder), 0o644)
     const { code, stdout, stderr } = await doctor(folder)
     expect({ code, stderr }).toEqual({ code: 1, stderr: 'error: 1 check failed\n' })
-    const others = `others may open ${databaseIn(folder)}, of mode 0644: chmod 600 `
+    const others = `others can open ${databaseIn(folder)}, with the mode 0644: chmod 600 `
     expect(stdout).toContain(`FAIL  files               ${others}`)
     expect(stdout).toMatch(/\nok {4}sync /)
   })
@@ -227,7 +227,7 @@ describe('a database', () => {
   it('that another process works on is told from one that nobody has', async () => {
     const folder = await patient()
     const lock = lockStore(databaseIn(folder))
-    const held = expect.stringMatching(/^a process holds the database/)
+    const held = expect.stringMatching(/^a process has the database open/)
     expect(await found(folder, 'daemon')).toMatchObject({ findings: [{ level: 'warn', detail: held }] })
     lock.release()
     const nobody = expect.stringMatching(/^not running/)
@@ -309,12 +309,12 @@ const CASES: Readonly<Record<string, Case>> = {
   // It may be to prove an import still, for which it has to stay in the config.
   'endpoint v3 ok: one secret has ended': {
     config: ending(-DAY, 365 * DAY),
-    detail: 'live, 1 of 2 secrets has ended, and still proves imports',
+    detail: 'live, 1 of 2 secrets has expired, but still verifies imports',
     todo: null,
   },
   'endpoint v3 ok: two secrets have ended': {
     config: ending(-DAY, 0, 365 * DAY),
-    detail: 'live, 2 of 3 secrets have ended, and still prove imports',
+    detail: 'live, 2 of 3 secrets have expired, but still verify imports',
   },
   'deliveries v3 ok: they come as usual': {
     incoming: [3, 2, 1].map((hours) => arrived(NOW - hours * HOUR)),

@@ -70,7 +70,7 @@ describe('latchkey import', () => {
     expect(await take(folder)).toEqual({
       code: 0,
       stdout:
-        '7 lines, 3 applied, 1 held, 1 quarantined, 1 duplicate, 1 left out\n' +
+        '7 lines, 3 applied, 1 held, 1 quarantined, 1 duplicate, 1 skipped\n' +
         'skipped: unsigned lines (manual changes, and events whose bytes were removed); --with-manual imports them\n',
       stderr: '',
     })

@@ -175,7 +175,7 @@ describe('a config file that keys commands change', () => {
     ]
     expect(await failureOf('/nowhere', words)).toMatchObject({
       code: 2,
-      error: { code: 'config_invalid', message: expect.stringContaining('left as it is') },
+      error: { code: 'config_invalid', message: expect.stringContaining('not changed') },
     })
     expect(readFileSync(path, 'utf8')).toBe(before)
   })
@@ -252,7 +252,7 @@ describe('a keys command where no daemon takes the change over', () => {
     expect(code).toBe(1)
     expect(stdout).toMatch(/^New API key "app" \(shown only now\): lk_/)
     expect(stderr).toMatch(
-      /^error: .*config\.json is changed, but the running daemon .*: a process holds the database .*`latchkey reload`/,
+      /^error: .*config\.json is changed, but the running daemon .*: a process has the database .*`latchkey reload`/,
     )
     expect(await run(folder, 'keys revoke app')).toMatchObject({
       code: 1,

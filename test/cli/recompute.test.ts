@@ -140,8 +140,7 @@ describe('latchkey rebuild', () => {
     expect(await run(folder, 'rebuild --verify')).toEqual({
       code: 1,
       stdout: 'live  entitlement  cus_of_pay_a pro_1\n',
-      stderr:
-        'error: one thing is stored differently from what the stored events say: correct it with latchkey rebuild\n',
+      stderr: expect.stringMatching(/^error: one .*`latchkey rebuild`.*\n$/),
     })
     expect((await run(folder, 'rebuild')).stdout).toContain('refunded -> active\n')
     expect(await contents(folder)).toMatchObject({ entitlements: before.entitlements })
@@ -161,7 +160,7 @@ describe('latchkey rebuild', () => {
       return folder
     }
     const folder = await tampered()
-    const sandbox = 'everything in sandbox is stored as the events say\n'
+    const sandbox = 'everything stored in sandbox matches the events\n'
     expect(await run(folder, 'rebuild --verify --environment sandbox')).toEqual(fine(sandbox))
     expect(await answerOf(folder, 'rebuild --verify --environment sandbox')).toEqual({ differences: [] })
     for (const environment of ['--environment live', '']) {
@@ -197,7 +196,7 @@ describe('latchkey replay', () => {
 
     const lines = [
       '2 read again, 2 would be read differently',
-      '2 could not be used before',
+      '2 can be used now',
       '1 would gain access, 0 would lose it, 0 other changes',
       'live  cus_0  pro_1  none -> active',
       'no role or group would change',
@@ -208,7 +207,7 @@ describe('latchkey replay', () => {
     expect(await run(folder, 'replay --dry-run')).toEqual(fine(lines.join('\n')))
     expect(await entitlementsOf(daemon, 'cus_0')).toEqual([])
     // Once it is done they follow by themselves.
-    const done = lines.toSpliced(4, 1).join('\n').replaceAll('would say', 'said').replaceAll('would ', '')
+    const done = lines.toSpliced(4, 1).join('\n').replaceAll('would be', 'were').replaceAll('would ', '')
     expect(await run(folder, 'replay --disposition quarantined')).toEqual(fine(done))
     expect(await entitlementsOf(daemon, 'cus_0')).toEqual([story?.outcome])
     expect(await run(folder, 'replay')).toEqual(fine(`2 read again, 0 were read differently\n${NOBODY}`))

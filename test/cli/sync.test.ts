@@ -105,7 +105,7 @@ describe('latchkey sync', () => {
     expect(stopped.code).toBe(0)
     expect(stopped.stdout).toContain(': continue with `latchkey sync resume`\n')
     expect(stopped.stdout).toContain(`live  ${TARGET}  0 settled, 1 due\n`)
-    expect(stopped.stderr).toContain('no daemon runs')
+    expect(stopped.stderr).toContain('no daemon is running')
     expect((await answerOf(folder, 'sync plan')).calls).toHaveLength(1)
     expect(await answerOf(folder, 'sync status --state due')).toMatchObject({
       items: [{ accountId: accountId(1), customerId: 'cus_1', state: 'due', desired: true }],
@@ -133,7 +133,10 @@ describe('latchkey sync', () => {
       ),
     )
     const failing = (what: string, command: string) =>
-      new RegExp(`^FAIL {2}sync discord:\\d+:\\d+ {2}${what}${todo} .*: then \`latchkey ${command}\`$`, 'm')
+      new RegExp(
+        `^FAIL {2}sync discord:\\d+:\\d+ {2}${what}${todo} .*: then run \`latchkey ${command}\`$`,
+        'm',
+      )
     expect(await textOf(folder, 'sync status')).toMatch(failing('', 'sync check'))
     expect(await textOf(folder, 'doctor')).toMatch(failing('', 'sync check'))
     expect(await run(folder, 'sync check')).toMatchObject({
@@ -328,8 +331,8 @@ describe('the text of sync status', () => {
       },
       [
         FOLLOWS,
-        'FAIL  sync discord:1:2    stopped: The server 1 has no role 2: correct the roleId: then `latchkey sync run`',
-        'FAIL  sync telegram       The bot token is wrong: then `latchkey sync check`',
+        'FAIL  sync discord:1:2    stopped: The server 1 has no role 2: correct the roleId: then run `latchkey sync run`',
+        'FAIL  sync telegram       The bot token is wrong: then run `latchkey sync check`',
       ],
     ],
     [

@@ -161,7 +161,7 @@ describe('latchkey trigger', () => {
   })
 
   it.each([
-    ['held', 'held: it waits for its customer, its product or a proof of its rail; name them with'],
+    ['held', '--customer, --product or --rail'],
     ['quarantined', "quarantined: stored, but not usable; the daemon's log says why"],
   ])(
     'hints once, for people, at what a delivery that is %s waits for or lacks',
@@ -190,7 +190,7 @@ describe('latchkey trigger', () => {
     ['payment.authorized', noSandbox, { live }],
     [
       'payment.authorized',
-      'error: every secret of the endpoint sandbox has passed its notAfter\n',
+      'error: every secret of the endpoint sandbox has passed its notAfter',
       { sandbox: endpoint('sandbox', ROTATED[0]) },
     ],
   ])('sends nothing and exits 2 for %s: %s', async (words, message, endpoints = { live, sandbox }) => {

@@ -35,7 +35,7 @@ describe('GET /entitlements/:customerId/:productId/explanation', () => {
       environment: 'live',
       asOf: new Date(NOW).toISOString(),
       entitlement: { active: true, status: 'active', sources: [{ id: 'sub_1' }] },
-      summary: expect.stringContaining('cus_1 has access to pro_gold since'),
+      summary: expect.stringContaining('cus_1 has had access to pro_gold since'),
       held: [],
       blocks: [],
       ends: [],

@@ -74,7 +74,7 @@ describe('a platform that is down', () => {
     const reason = 'Discord could not be reached.'
     const line = await said('Discord is unreachable; retrying')
     expect(line).toMatchObject({ level: 'warn', platform: 'discord', reason })
-    expect(await notes(daemon)).toEqual([`Discord is unreachable since ${line?.since}; retrying.`])
+    expect(await notes(daemon)).toEqual([`Discord has been unreachable since ${line?.since}; retrying.`])
     expect(await json(daemon, '/sync')).toMatchObject({
       unreachable: [{ platform: 'discord', since: line?.since, reason }],
     })

@@ -90,7 +90,7 @@ describe('the doctor, of files', () => {
   it.each(['latchkey.db', 'latchkey.db.erasures'])('fails where others may read %s', (name) => {
     const { folder, put, check } = patient()
     const file = put(join(folder, 'data', name), 0o644)
-    const detail = `others may open ${file}, of mode 0644`
+    const detail = `others can open ${file}, with the mode 0644`
     expect(check()).toEqual([{ level: 'fail', what: 'files', detail, todo: `chmod 600 ${file}` }])
   })
 })

@@ -212,7 +212,7 @@ const CASES = [
     ],
   ],
   [
-    `Renewal of sub_1: pay_2 has paid this cycle. Its end at ${PERIOD_END} is lifted. The pending cancellation is dropped.`,
+    `Renewal of sub_1: pay_2 has paid this cycle. Its end at ${PERIOD_END} is removed. The pending cancellation is dropped.`,
     { code: 'cycle_paid', paymentId: 'pay_2' },
     [
       ...CANCELED,

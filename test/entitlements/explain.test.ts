@@ -170,7 +170,11 @@ describe('the summary says', () => {
         [SUBSCRIPTION, [...BEGUN, sub('evt_5', 'subscription.expired', 10)]],
       ],
     ],
-    ['cus_1 had not been given access to pro_a by 2025-12-31T23:59:00.000Z.', -1, [[SUBSCRIPTION, BEGUN]]],
+    [
+      'cus_1 had not yet been given access to pro_a at 2025-12-31T23:59:00.000Z.',
+      -1,
+      [[SUBSCRIPTION, BEGUN]],
+    ],
     [
       `${NEVER}. Failure of pay_1: access did not depend on pay_1.`,
       30,
@@ -229,7 +233,7 @@ describe('beside the summary are listed', () => {
     } as const
     const bare = once('evt_2', 'checkout.succeeded', 1, { railProof: null })
     const { summary, held } = explainAt(10, [[PAYMENT, [bare]]], { holds: [waiting] })
-    expect(summary).toBe(`${NEVER}. 2 events wait.`)
+    expect(summary).toBe(`${NEVER}. 2 events are waiting.`)
     expect(held).toMatchObject([
       {
         id: 'evt_1',
@@ -272,7 +276,7 @@ describe('beside the summary are listed', () => {
         {
           at: minute(43200),
           eventId: 'evt_3',
-          sentence: `Access by subscription sub_1 ends at ${PERIOD_END}: the subscription was canceled.`,
+          sentence: `Access through subscription sub_1 ends at ${PERIOD_END}: the subscription was canceled.`,
         },
       ],
     ],
@@ -282,7 +286,7 @@ describe('beside the summary are listed', () => {
         {
           at: minute(43200),
           eventId: null,
-          sentence: `The subscription sub_1 is to be canceled when its period ends, at ${PERIOD_END}; access goes on until it is.`,
+          sentence: `The subscription sub_1 will be canceled when its period ends, at ${PERIOD_END}; access continues until then.`,
         },
       ],
     ],
@@ -293,7 +297,7 @@ describe('beside the summary are listed', () => {
           at: null,
           eventId: null,
           sentence:
-            'The subscription sub_1 is to be canceled when its period ends; access goes on until it is.',
+            'The subscription sub_1 will be canceled when its period ends; access continues until then.',
         },
       ],
     ],

@@ -103,7 +103,7 @@ describe('what can’t be written', () => {
     const { queue, logged } = queueBefore(new Error('no such table'))
     const message = 'It could not be stored. Try again.'
     await expect(queue.ingest(act)).rejects.toMatchObject({ code: 'not_stored', message })
-    expect(logged).toMatchObject([{ msg: 'a change by hand could not be written' }])
+    expect(logged).toMatchObject([{ msg: 'a manual change could not be written' }])
   })
 
   it.each([ACT, RECORDED_ACT])('is refused for what keeps it from being stored, which lasts', async (act) => {

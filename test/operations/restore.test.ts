@@ -225,7 +225,7 @@ describe('a file that cannot be restored', () => {
     [
       'a database of something else',
       'not_a_backup',
-      /of something else/,
+      /not a Latchkey database/,
       0,
       inSqlite('create table songs (title)'),
     ],
@@ -255,7 +255,7 @@ describe('a file that cannot be restored', () => {
     else appendFileSync(backup, Buffer.alloc(bytes, 0xa5))
     const file = await killedStore(7)
     const message = expect.stringMatching(
-      new RegExp(`it has ${size + bytes} bytes, and ${size} by its header\\. Name another`),
+      new RegExp(`it has ${size + bytes} bytes, but its header says ${size}\\. Choose another`),
     )
     await expect(restore(file, backup, AT)).rejects.toMatchObject({ code: 'backup_damaged', message })
     expect(rowsIn(file)).toBe(7)

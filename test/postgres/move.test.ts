@@ -185,7 +185,7 @@ describe('latchkey migrate --from --to', () => {
     expect({ code, stdout, stderr }).toEqual({
       code: 1,
       stdout: expect.stringMatching(/^live {2}entitlement {2}cus_0 pro_1$/m),
-      stderr: expect.stringContaining('one thing is stored differently'),
+      stderr: expect.stringContaining('latchkey rebuild'),
     })
   })
 

@@ -19,7 +19,7 @@ import {
 
 /** And where it was looked for. */
 const NO_DAEMON = expect.stringMatching(
-  /^error: no daemon runs: start one with `latchkey serve`; it was looked for at \S+latchkey\.sock, and --url names one elsewhere\n$/,
+  /^error: no daemon is running at \S+latchkey\.sock: .*`latchkey serve`.* --url .*\n$/,
 )
 
 describe.each(['status', 'reload', 'stop'])('latchkey %s', (command) => {
