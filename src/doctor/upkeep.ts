@@ -107,7 +107,7 @@ function checkBodies(
   const oldest = `the oldest arrived ${age(oldestAt)} ago`
   if (retention === null) return ok('bodies', `${oldest}; they are kept for ever`)
   const hasOlder = nextAt !== null && nextAt > oldestAt
-  const detail = hasOlder ? `${oldest}, the next to remove ${age(nextAt)} ago` : oldest
+  const detail = hasOlder ? `${oldest}, the next to be removed arrived ${age(nextAt)} ago` : oldest
   const isLate = nextAt !== null && now - nextAt > retention.bodiesAfterMs + RETENTION_LATE_MS
   if (!isLate)
     return ok('bodies', `${detail}; they are removed after ${durationText(retention.bodiesAfterMs)}`)

@@ -355,7 +355,7 @@ describe('of an event is said', () => {
     expect(source.events.map(({ note, sentence }) => [note, sentence])).toEqual([
       [
         { code: 'granted', until: minute(1000) },
-        'Manual grant: until 2026-01-01T16:40:00.000Z. Access to pro_a begins. It now ends at 2026-01-01T16:40:00.000Z: its fixed term ends.',
+        'Manual grant: until 2026-01-01T16:40:00.000Z. Access to pro_a begins. It now ends at 2026-01-01T16:40:00.000Z: the grant expires.',
       ],
       [{ code: 'revoked' }, 'End of the manual grant: the manual grant is revoked. Access to pro_a ends.'],
       [{ code: 'not_granted' }, 'End of the manual grant: there was no manual grant at that time.'],

@@ -267,7 +267,7 @@ describe('a file that cannot be restored', () => {
     const backup = await backupWith(BODIES, alter)
     const file = await killedStore(7)
     const before = contentsOf(dirname(file))
-    const message = expect.stringMatching(/ 1 of its \d+ bodies .* evt_1_created in live\. .*--force/)
+    const message = expect.stringMatching(/ 1 of its \d+ event bodies .* evt_1_created in live\. .*--force/)
     await expect(restore(file, backup, AT)).rejects.toMatchObject({ code: 'backup_damaged', message })
     expect(contentsOf(dirname(file))).toEqual(before)
     expect(await restore(file, backup, { ...AT, acceptAltered: true })).toMatchObject({ altered: 1 })
