@@ -128,7 +128,7 @@ describe('GET /entitlements/:customerId/:productId/explanation', () => {
         at: ends,
         reason: 'canceled',
         eventId: 'evt_2',
-        sentence: `Access by subscription sub_1 ends at ${ends}: the subscription was canceled.`,
+        sentence: `Access through subscription sub_1 ends at ${ends}: the subscription was canceled.`,
       },
     ])
     expect(told.erasures).toEqual([])
@@ -162,7 +162,7 @@ describe('GET /entitlements/:customerId/:productId/explanation', () => {
     body.data.customer = { id: 'cus_1', email: 'told@example.com', name: 'Ada Told' }
     await send(daemon, JSON.stringify(body))
     const text = JSON.stringify(await explained(daemon))
-    expect(text).toContain('cus_1 has access')
+    expect(text).toContain('cus_1 has had access')
     expect(text).not.toMatch(/told@example\.com|Ada Told/)
   })
 })

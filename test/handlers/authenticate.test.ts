@@ -109,7 +109,7 @@ describe('a key that ends', () => {
     const { body } = await request(url).get('/entitlements/cus_gold').set(bearer('old'))
     expect(body.detail).toBe('This API key has expired: it was replaced, so use the new key with its name.')
     expect(logged).toMatchObject([
-      { msg: 'API key refused', hint: expect.stringContaining('has expired: make a new one') },
+      { msg: 'API key refused', hint: expect.stringContaining('`latchkey keys rotate`') },
       { msg: 'API key refused', hint: expect.stringContaining('use the new key') },
     ])
   })
