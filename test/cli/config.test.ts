@@ -164,7 +164,7 @@ describe('latchkey keys', () => {
     const path = writeConfig({ endpoints: { test: endpoint('sandbox', SECRET) } })
     expect(await create(path, `${APP} sandbox`)).toMatchObject({
       code: 0,
-      stderr: 'note: no live endpoint is configured, so there is no live data yet\n',
+      stderr: expect.stringMatching(/^note: no live endpoint .*\n$/),
     })
     expect(keysOf(path)).toHaveLength(1)
     for (const environment of ['live', fromEnv('WHICH')]) {

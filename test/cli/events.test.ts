@@ -177,7 +177,7 @@ describe('latchkey events body', () => {
     expect(await events(folder, `body evt_2 --sha256 ${sha256}`)).toEqual({
       code: 1,
       stdout: '',
-      stderr: 'error: The event has no body with this SHA-256.\n',
+      stderr: expect.stringMatching(/^error: .* SHA-256/),
     })
     expect((await events(folder, `body evt_9 --sha256 ${sha256}`)).stderr).toContain(
       'no event evt_9 is stored',
