@@ -64,7 +64,7 @@ describe('a start without the database', () => {
     const backup = { every: '1d', folder: './data/backups' }
     const { logged } = await runDaemon({ folder: first.folder, config: { backup } })
     expect(logged()).toContainEqual(
-      expect.objectContaining({ level: 'warn', msg: expect.stringContaining('there was one before') }),
+      expect.objectContaining({ level: 'warn', msg: expect.stringContaining('where one existed before') }),
     )
   })
 })
