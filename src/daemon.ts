@@ -382,7 +382,7 @@ function takeTurns(parts: Omit<Parts, 'keyUses' | 'readiness'>): void {
   }
   const onLeaderChange = () => following.onLeaderChange().then(takeOver)
   started.add('turns', shared.takeTurns({ onLeaderChange, wake }))
-  const failed = 'could not continue what another instance has left'
+  const failed = 'could not continue a job that another instance left unfinished'
   started.add('takingOver', every(TAKEN_OVER_WITHIN_MS, log, { run: takeOver, failed }).stop)
 }
 

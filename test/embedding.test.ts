@@ -151,7 +151,7 @@ describe('an embedded daemon', () => {
     const [event = sentEvent('', '', 0, {})] = events
     expect(await send(`http://127.0.0.1:${port}`, event)).toMatchObject({ status: 200 })
     const reloaded = await runProgram(program('reload'), { folder })
-    expect(reloaded).toMatchObject({ code: 0, stdout: 'no change that a running daemon can apply\n' })
+    expect(reloaded).toMatchObject({ code: 0, stdout: 'nothing has changed\n' })
     expect(await runProgram(program('stop'), { folder })).toMatchObject({ code: 0 })
     expect(await send(`http://127.0.0.1:${port}`, event)).toMatchObject(NOT_STORED)
     app.signal('SIGTERM')

@@ -1,4 +1,4 @@
-// An Express app that sells reports as the product pro_1. It takes deliveries in by itself, and shows a 402 to those who
+// An Express app that sells reports as the product pro_1. It receives webhooks itself, and shows a 402 to those who
 // have not paid. Run `npx latchkey init` once, name the feature in config.json
 // ("products": { "pro_1": { "features": ["reports"] } }), and start it with the key in LATCHKEY_API_KEY. In a second
 // terminal, ask before and after a payment, and see the 402 become a 200:

@@ -1,4 +1,4 @@
-// Receives an outbound webhook of Latchkey, and keeps who may use what in a table of its own. A message may come twice:
+// Receives an outbound webhook of Latchkey, and keeps who may use what in its own table. A message may come twice:
 // its id and its effect are stored in one transaction, so that it takes effect once.
 // Start it with the secret of sync.webhook in LATCHKEY_WEBHOOK_SECRET. `latchkey sync test` sends it a message.
 import { createServer } from 'node:http'

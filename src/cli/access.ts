@@ -26,7 +26,7 @@ import { linesText, type Paint, table, tableLines } from './text.js'
 /** Somebody who buys again and again has hundreds. */
 const SOURCES_SHOWN = 3
 
-const AT = { at: value('<time>', 'as of that instant (default: now)', parseInstant) }
+const AT = { at: value('<time>', 'as of this time (default: now)', parseInstant) }
 
 /** `latchkey check`: what a customer may use. No access is an answer, not a failure. */
 const checkCommand = apiCommand('check <customer> [product]', {
@@ -42,7 +42,7 @@ const checkCommand = apiCommand('check <customer> [product]', {
   options: { ...AT, feature: value('<id>', 'a feature instead of a product', parseId) },
   check({ options, args: [, productId] }) {
     if (productId !== undefined && options.feature !== undefined)
-      throw new LatchkeyError('usage', 'name a product or a feature, not both')
+      throw new LatchkeyError('usage', 'pass a product or --feature, not both')
   },
   async run({ api, options, args: [customerId = '', productId], context, show }) {
     const { feature, json } = options
@@ -72,15 +72,14 @@ const checkCommand = apiCommand('check <customer> [product]', {
     if (json) return
     if ('unknown' in answer) context.err(`warning: ${unknownText(feature, productId)}\n`)
     const isConfigured = api.config?.endpoints.some((endpoint) => endpoint.environment === environment)
-    if (isConfigured === false)
-      context.err(`note: no endpoint of the environment ${environment} is configured\n`)
+    if (isConfigured === false) context.err(`note: no ${environment} endpoint is configured\n`)
   },
 })
 
 function unknownText(feature: string | undefined, productId = ''): string {
   return feature === undefined
     ? unknownProductText(productId)
-    : `no product of the config gives the feature ${feature}`
+    : `no product in the config gives the feature ${feature}`
 }
 
 /** What they have in the other environment; null if the key may not ask, since a hint must not fail the command. */
@@ -105,7 +104,7 @@ function allText(
   }
   const elsewhere = productsText(other?.entitlements ?? [])
   const hint = elsewhere === null ? '' : ` (in ${other?.environment}: ${elsewhere})`
-  const said = isUnknown ? `nothing is known of ${customerId}` : `${customerId} has no access`
+  const said = isUnknown ? `nothing is known about ${customerId}` : `${customerId} has no access`
   return `${said} in ${environment}${hint}\n`
 }
 
@@ -205,7 +204,7 @@ function explanationText(explanation: ExplanationJson, paint: Paint): string {
     section('Waiting', [...waiting, ...anybodysLine(held.length - own.length, explanation)]),
     section('Blocks', sentences(blocks)),
     section('Erased', sentences(erasures)),
-    section('Coming ends', sentences(ends)),
+    section('Upcoming ends', sentences(ends)),
   ]
   return sections.filter((text) => text !== '').join('\n')
 }
@@ -224,14 +223,15 @@ function section(title: string, lines: readonly string[]): string {
 }
 
 function sourceText({ kind, id, rail, intervals, events }: SourceJson, paint: Paint): string {
-  const paid = kind === 'manual' ? '' : ` (paid by ${rail === 'unknown' ? 'unknown means' : rail})`
+  const paid =
+    kind === 'manual' ? '' : rail === 'unknown' ? ' (payment method unknown)' : ` (paid by ${rail})`
   const access = intervals.map(({ productId, from, until, reason }) => {
-    const end = until === null ? 'no end known' : `until ${until}  ${reason}`
+    const end = until === null ? 'no known end' : `until ${until}  ${reason}`
     return `access to ${productId}  from ${from}  ${end}`
   })
   // Two lines per event: its facts in columns, and its effect below them.
   const facts = events.map(({ createdAt, id: eventId, type, disposition, row }) => {
-    const rule = row === null ? 'no row' : `${row.rail}: ${row.on === 'grant' ? 'grant' : 'take back'}`
+    const rule = row === null ? 'no policy rule' : `${row.rail}: ${row.on === 'grant' ? 'grants' : 'revokes'}`
     return [createdAt, eventId, type, disposition, rule]
   })
   const eventLines = tableLines(facts, paint).flatMap((line, index) => [

@@ -21,19 +21,19 @@ import { type CliContext, otherThan } from './context.js'
 import { withProgress } from './progress.js'
 import { type Paint, table } from './text.js'
 
-const reason = value('<text>', 'why; kept with the change', parseReason)
+const reason = value('<text>', 'the reason, stored with the change', parseReason)
 
 /** Checked before a database is made for it, like the other options of acts; the API checks the rest. */
 function parseReason(text: string): string {
   if (text.trim() !== '') return text
-  throw new InvalidArgumentError('It is empty.')
+  throw new InvalidArgumentError('It must not be empty.')
 }
 
 function parseAccount(text: string): string {
   const platforms = Object.values(PLATFORMS)
   if (platforms.some(({ id }) => id.test(text))) return text
   const forms = new Set(platforms.map(({ idForm }) => idForm))
-  throw new InvalidArgumentError(`Expected the id of an account: ${[...forms].join(', or ')}.`)
+  throw new InvalidArgumentError(`Expected an account id: ${[...forms].join(', or ')}.`)
 }
 
 type OptionOf<Fact extends string> = Fact extends `${infer Name}Id` ? Name : never
@@ -72,8 +72,8 @@ async function doubtsAbout(
   const doubts: string[] = []
   if (await isUnknownIn(api, environment, customerId)) {
     if (!(await isUnknownIn(api, other, customerId)))
-      return [`note: ${customerId} was known in ${other} only: add --environment ${other} to act there`]
-    doubts.push(`warning: nothing was known of ${customerId} in ${environment}: check the id`)
+      return [`note: ${customerId} was known only in ${other}: add --environment ${other} to change it there`]
+    doubts.push(`warning: nothing was known about ${customerId} in ${environment}: check the id`)
   }
   if (productId !== undefined && (await isUnknownProduct(api, environment, productId)))
     doubts.push(`warning: ${unknownProductText(productId)}: check the id`)
@@ -135,7 +135,7 @@ const grantCommand = apiCommand('grant <customer> <product>', {
   about: 'grant a product to a customer by hand',
   examples: ['grant cus_1 pro_1 --until 30d --reason "support case 17"'],
   options: {
-    until: value('<time>', 'an instant, or a duration such as 30d (default: for good)', parseUntil),
+    until: value('<time>', 'a time, or a duration such as 30d (default: no end)', parseUntil),
     reason: required(reason),
   },
   run: (given) =>
@@ -145,7 +145,7 @@ const grantCommand = apiCommand('grant <customer> <product>', {
 /** `latchkey revoke`: revokes a grant made by hand; paid access stays. */
 const revokeCommand = apiCommand('revoke <customer> <product>', {
   kind: 'changes',
-  about: 'revoke a grant made by hand',
+  about: 'revoke a manual grant',
   examples: ['revoke cus_1 pro_1 --reason "trial is over"'],
   options: { reason },
   run: (given) => act(given, 'DELETE', ['grants', given.args[1] ?? '']),
@@ -179,16 +179,16 @@ const unblockCommand = apiCommand('unblock <customer> [product]', {
 /** `latchkey link`: links platform accounts to a customer. */
 const linkCommand = apiCommand('link <customer>', {
   kind: 'changes',
-  about: "link a customer's platform accounts; what is left out stays as it is",
+  about: "link a customer's platform accounts; those you leave out stay as they are",
   examples: ['link cus_1 --community 80351110224678912'],
   options: {
-    ...ofEach(ACCOUNT_OPTIONS, (option) => value('<id>', `the account's id in the ${option}`, parseAccount)),
+    ...ofEach(ACCOUNT_OPTIONS, (option) => value('<id>', `the id of the ${option} account`, parseAccount)),
     reason,
   },
   check({ options }) {
     if (Object.keys(accountsNamed(options)).length > 0) return
     const names = ACCOUNT_OPTIONS.map((option) => `--${option}`)
-    throw new LatchkeyError('usage', `name an account: ${names.join(', ')}`)
+    throw new LatchkeyError('usage', `pass ${names.join(' or ')}`)
   },
   run(given) {
     return act(given, 'PUT', ['identities'], accountsNamed(given.options))
@@ -201,12 +201,12 @@ const eraseCommand = apiCommand('erase <customer>', {
   about: 'erase a customer: end their access and remove their personal data',
   examples: ['erase cus_1 --reason "asked for it on 3 March" --yes'],
   options: {
-    reason: value('<text>', 'why, without personal data: it is kept', parseReason),
-    yes: flag('do it: it cannot be undone'),
+    reason: value('<text>', 'the reason, without personal data: it is stored', parseReason),
+    yes: flag('confirm: this cannot be undone'),
   },
   check({ options, args: [customerId] }) {
     if (options.yes) return
-    const what = `it ends the access of ${customerId || 'the customer'} and removes their personal data from all that is stored`
+    const what = `it ends the access of ${customerId || 'the customer'} and removes their personal data from everything stored`
     throw new LatchkeyError('usage', `erase needs --yes: ${what}, which cannot be undone`)
   },
   async run(given) {
@@ -231,7 +231,7 @@ const eraseCommand = apiCommand('erase <customer>', {
 function erasureText({ customerId, environment, eventId, erasedAt, wasKnown }: ErasureJson): string {
   const erased = `erased ${customerId} in ${environment} at ${erasedAt} (${eventId})\n`
   if (wasKnown) return erased
-  return `${erased}No purchase or detail of this customer was stored: check the id and the environment.\n`
+  return `${erased}Nothing was stored about this customer: check the id and the environment.\n`
 }
 
 export const actsCommands = [

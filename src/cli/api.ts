@@ -177,7 +177,7 @@ export function isNobody({ code }: NodeJS.ErrnoException): boolean {
 }
 
 function brokenOff(cause: Error): LatchkeyError {
-  const todo = 'it may have done the work all the same; run the command again to be sure'
+  const todo = 'it may have done the work anyway; run the command again to be sure'
   return new LatchkeyError('daemon_failed', `the daemon did not answer: ${cause.message}: ${todo}`, { cause })
 }
 

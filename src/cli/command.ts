@@ -72,7 +72,7 @@ export type ValuesOf<Table> = {
 /** Ways to name a customer other than by id, in every command that names one. */
 const PERSON_OPTIONS = {
   email: value('<email>', 'the customer with this email, instead of an id'),
-  ref: value('<text>', 'the customer with this reference of yours, instead of an id', parseId),
+  ref: value('<text>', 'the customer with this reference from your app, instead of an id', parseId),
   payment: value('<id>', 'the customer of this payment, instead of an id', parseId),
   subscription: value('<id>', 'the customer of this subscription, instead of an id', parseId),
 } satisfies Readonly<Record<PersonWay, Declared<string | undefined>>>
@@ -332,7 +332,8 @@ export async function showPage<Item>(
   show({ items, hasMore: pagination.hasMore }, (paint) =>
     items.length === 0 ? `${none}\n` : table(items.map(cellsOf), paint),
   )
-  if (pagination.hasMore && !options.json) context.err(`note: there are more than these ${query.limit}\n`)
+  if (pagination.hasMore && !options.json)
+    context.err(`note: there are more; these are the first ${query.limit}\n`)
 }
 
 /** One line of JSON. */

@@ -28,7 +28,7 @@ function parseExpiry(text: string, { now }: CliContext): number {
   if (text === 'never') return Number.POSITIVE_INFINITY
   const at = DURATION_PATTERN.test(text) ? now() + parseDuration(text) : instantIn(text)
   if (at !== null && at > now()) return at
-  throw new InvalidArgumentError('Expected a duration such as 90d, a time to come, or never.')
+  throw new InvalidArgumentError('Expected a duration such as 90d, a future time, or never.')
 }
 
 /** Milliseconds. */
@@ -40,21 +40,21 @@ function parseGrace(text: string): number {
 
 const EXPIRES = value(
   '<when>',
-  'when the key ends: 90d from now, a time, or never (default: never)',
+  'when the key expires: 90d from now, a time, or never (default: never)',
   parseExpiry,
 )
 const KEY_NAME = { name: 'the name of the key' }
 
 /** `latchkey keys create`: makes a key, keeps its hash in the config file and shows the key once. */
 const keysCreateCommand = command('keys create', {
-  about: 'make an API key and add its hash to the config file',
+  about: 'create an API key and add its hash to the config file',
   examples: ['keys create --name app --scope read --environment live --expires 90d'],
   options: {
     name: required(value('<name>', 'the name of the key in logs')),
     scope: someOf('<scopes...>', 'what the key may do', API_SCOPES),
     environment: someOf('<names...>', 'which environments the key may see', ['live', 'sandbox']),
     expires: EXPIRES,
-    print: flag('print the key and its config entry, and leave the config file alone'),
+    print: flag('print the key and its config entry without changing the config file'),
   },
   async run({ options, context, show }) {
     const { createKey } = await import('./keys.js')
@@ -64,7 +64,7 @@ const keysCreateCommand = command('keys create', {
 
 /** `latchkey keys list`: every key that the daemon accepts, without its secret. */
 const keysListCommand = command('keys list', {
-  about: 'show the API keys: what they may do, when they end and when they were last used',
+  about: 'show the API keys: what they may do, when they expire and when they were last used',
   examples: ['keys list'],
   options: {
     url: value('<url>', 'the daemon to ask, with the key in LATCHKEY_API_KEY (default: the local one)'),
@@ -79,7 +79,7 @@ const keysListCommand = command('keys list', {
     )
     show(answer, (paint) =>
       answer.keys.length === 0
-        ? 'no keys: make one with `latchkey keys create`\n'
+        ? 'no keys: create one with `latchkey keys create`\n'
         : table(
             answer.keys.map(({ name, scopes, environments, expiresAt, isReplaced, lastUsedAt }) => [
               isReplaced ? `${name} (old)` : name,
@@ -103,7 +103,7 @@ async function neverUsed({ apiKeys }: Config): Promise<KeysJson> {
 
 /** `latchkey keys rotate <name>`: another key of the same name; the old one stays valid for a while. */
 const keysRotateCommand = command('keys rotate <name>', {
-  about: 'make a new key of the same name, and keep the old one for a while',
+  about: 'create a new key with the same name; the old one stays valid for a while',
   examples: ['keys rotate app', 'keys rotate app --grace none --expires 90d'],
   arguments: KEY_NAME,
   options: {
@@ -118,7 +118,7 @@ const keysRotateCommand = command('keys rotate <name>', {
 
 /** `latchkey keys revoke <name>`: removes a key at once. */
 const keysRevokeCommand = command('keys revoke <name>', {
-  about: 'remove an API key from the config file, also from a running daemon',
+  about: 'remove an API key from the config file and from the running daemon',
   examples: ['keys revoke app'],
   arguments: KEY_NAME,
   async run({ args: [name = ''], options, context, show }) {

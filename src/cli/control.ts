@@ -51,7 +51,8 @@ const reloadCommand = apiCommand('reload', {
 
 function reloadedText({ changed, needsRestart, policyDiffers }: Reloaded): string {
   return linesText([
-    changed.length === 0 ? 'no change that a running daemon can apply' : `in use now: ${changed.join(', ')}`,
+    ...(changed.length === 0 ? [] : [`in use now: ${changed.join(', ')}`]),
+    ...(changed.length + needsRestart.length === 0 ? ['nothing has changed'] : []),
     ...(needsRestart.length === 0 ? [] : [`needs a restart: ${needsRestart.join(', ')}`]),
     ...(policyDiffers ? ['the configured policy is not in force: see `latchkey policy diff`'] : []),
   ])
@@ -72,7 +73,7 @@ const stopCommand = apiCommand('stop', {
     await api.send('POST', '/stop').catch(whenStopping)
     for (let left = GONE_WITHIN_MS / LOOK_AGAIN_MS; !(await hasGone(api, startedAt)); left -= 1) {
       if (left === 0)
-        throw new LatchkeyError('daemon_failed', 'the daemon has not stopped in 30 s: see its log')
+        throw new LatchkeyError('daemon_failed', 'the daemon did not stop within 30 s: see its log')
       await wait(LOOK_AGAIN_MS)
     }
     show({ stopped: true, pid }, () => (pid === null ? 'stopped\n' : `stopped (process ${pid})\n`))

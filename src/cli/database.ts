@@ -37,8 +37,8 @@ const backupCommand = command('backup <file>', {
 const restoreCommand = command('restore <file>', {
   about: 'replace the database with a backup, and keep the old one; no daemon may be running',
   examples: ['restore /srv/backups/monday.db'],
-  arguments: { file: 'a file made by `latchkey backup`' },
-  options: { force: flag('restore a backup in which bodies of events are not what was received') },
+  arguments: { file: 'a file created by `latchkey backup`' },
+  options: { force: flag('restore a backup even if event bodies in it were altered') },
   async run({ options, args: [file = ''], context, show }) {
     const { restore } = await import('../operations/restore.js')
     const { products } = (await loadNamedConfig(options, context)).config
@@ -67,16 +67,16 @@ const restoreCommand = command('restore <file>', {
         ...(unreadable === 0
           ? []
           : [
-              `lines of ${list} that can't be read: ${unreadable}. The customers that they name may be back: put a copy of the list in its place, and restore again`,
+              `lines of ${list} that can't be read: ${unreadable}. Customers erased by them may be back: replace the list with a good copy, and restore again`,
             ]),
         ...(altered === 0
           ? []
           : [
-              `bodies that are not what was received, as in the backup: ${altered}; see \`latchkey doctor --thorough\``,
+              `event bodies that were altered since they were received, also in the backup: ${altered}; see \`latchkey doctor --thorough\``,
             ]),
         keptAs === null ? 'there was no database before' : `the old database is kept as ${keptAs}`,
         ...(keptAs === null ? [] : takeOverLines(keptAs, eventsLeft ?? {}, options.config)),
-        'old cursors of the change log are no longer valid: its readers start again',
+        'old cursors of the change log are no longer valid: its readers must start again',
         ...(follows ? followLines(membershipsKept) : []),
       ]),
     )
@@ -106,7 +106,7 @@ function takeOverLines(
   const named = config === undefined ? '' : ` --config ${quoted(config)}`
   const url = quoted(`sqlite:${keptAs}`)
   return Object.entries(eventsLeft).flatMap(([environment, count]) => [
-    `only in the old database, of ${environment}: ${count === 1 ? 'one event' : `${count} events`}. To take over what it has:`,
+    `${count === 1 ? `one ${environment} event is` : `${count} ${environment} events are`} only in the old database. To recover ${count === 1 ? 'it' : 'them'}:`,
     `  LATCHKEY_DATABASE_URL=${url} latchkey events export --environment ${environment} --output left-${environment}.jsonl${named}`,
     `  latchkey import left-${environment}.jsonl --with-manual${named}`,
   ])
@@ -120,7 +120,7 @@ function quoted(text: string): string {
 function followLines(membershipsKept: number | null): readonly string[] {
   return [
     membershipsKept === null
-      ? 'roles and groups given after the backup now count as given by your staff and are not removed: compare them by hand'
+      ? 'roles and groups given after the backup now count as given by your staff and are not removed: check them by hand'
       : `memberships of roles and groups kept from the replaced database: ${membershipsKept}`,
     'sync is paused: see `latchkey sync plan`, and then `latchkey sync resume`',
   ]

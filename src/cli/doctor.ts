@@ -73,7 +73,7 @@ async function* findingsOf(
 function unansweredBy(error: unknown, { database }: Config): Finding {
   if (!isLatchkeyError(error)) throw error
   if (isOfAnotherUser(error.cause)) {
-    const detail = `can’t tell whether one runs: ${socketFileOf(database.file)}, ${refusalText(error.cause)}`
+    const detail = `can’t tell whether a daemon is running: ${socketFileOf(database.file)}, ${refusalText(error.cause)}`
     return fail('daemon', detail, AS_ITS_USER)
   }
   return fail('daemon', error.message, 'see its log')
@@ -86,9 +86,9 @@ async function withoutAnswer({ database: { file } }: Config): Promise<ExaminedDa
   const finding = isServed
     ? warn(
         'daemon',
-        `a process holds the database, but none answers at ${socketFileOf(file)}, so ${unknown}`,
-        'wait for the command that works on it, or see the daemon’s log',
+        `a process has the database open, but none answers at ${socketFileOf(file)}, so ${unknown}`,
+        'wait for the command that uses it, or see the daemon’s log',
       )
-    : warn('daemon', `not running, so that ${unknown}`, 'start it: `latchkey serve`')
+    : warn('daemon', `not running, so ${unknown}`, 'start it: `latchkey serve`')
   return { finding, facts: null, isServed, isRebuilding: false }
 }

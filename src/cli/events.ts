@@ -29,12 +29,12 @@ import { detailText, table } from './text.js'
 
 /** The options that select stored events. */
 export const EVENT_FILTER = {
-  type: value('<type>', 'only of this type, such as payment.succeeded for either generation', parseId),
+  type: value('<type>', 'only events of this type, such as payment.succeeded for either generation', parseId),
   disposition: choice('<word>', 'only with this disposition', ['applied', 'ignored', 'held', 'quarantined']),
   customer: value('<id>', 'only events that name this customer', parseId),
   endpoint: value('<name>', 'only events that came through this endpoint', parseId),
-  from: value('<time>', 'only events first received then, or later', parseInstant),
-  to: value('<time>', 'only events first received before', parseInstant),
+  from: value('<time>', 'only events first received at or after this time', parseInstant),
+  to: value('<time>', 'only events first received before this time', parseInstant),
 }
 /** A payment and a subscription are events' own, not ways to name a customer. */
 export const EVENT_PERSON = { personBy: ['email', 'ref'] } as const
@@ -58,7 +58,7 @@ const MAX_LIMIT = 1_000
 /** `latchkey events list`: stored events, newest first. An empty list is an answer, not a failure. */
 const eventsListCommand = apiCommand('events list', {
   kind: 'asks',
-  about: 'list stored events, the newest first by when they were stored',
+  about: 'list stored events, the most recently stored first',
   examples: [
     'events list --disposition held',
     'events list --customer cus_1 --from 2026-01-31T00:00:00Z',
@@ -69,7 +69,7 @@ const eventsListCommand = apiCommand('events list', {
     ...EVENT_FILTER,
     payment: value('<id>', 'only events of this payment', parseId),
     subscription: value('<id>', 'only events of this subscription', parseId),
-    conflicts: flag('only events under whose id another body came'),
+    conflicts: flag('only events whose id also arrived with another body'),
     before: value('<place>', 'continue where the previous list ended', parsePlace),
     limit: withDefault(value('<n>', `how many at most, 1 to ${MAX_LIMIT}`, parseBetween(1, MAX_LIMIT)), 20),
   },
@@ -95,7 +95,7 @@ const eventsListCommand = apiCommand('events list', {
     } while (cursor !== null && items.length < limit)
     const next = cursor === null ? null : Number(Buffer.from(cursor, 'base64url').toString())
     show({ items, hasMore: next !== null, next }, (paint) =>
-      items.length === 0 ? 'no such event is stored\n' : table(items.map(eventCells), paint),
+      items.length === 0 ? 'no event matches\n' : table(items.map(eventCells), paint),
     )
     if (next !== null && !options.json)
       context.err(`note: there are older events: continue with --before ${next}\n`)
@@ -153,7 +153,7 @@ async function openOutput(path: string, { config }: Api): Promise<Output> {
       return work()
     } catch (cause) {
       const isThere = cause instanceof Error && 'code' in cause && cause.code === 'EEXIST'
-      const why = isThere ? 'exists already: name another file' : `can't be written: ${refusalText(cause)}`
+      const why = isThere ? 'already exists: choose another file' : `can't be written: ${refusalText(cause)}`
       throw new LatchkeyError('output_failed', `${path} ${why}`, { cause })
     }
   }
@@ -174,7 +174,11 @@ const eventsBodyCommand = apiCommand('events body <event>', {
   about: 'write the exact bytes of one stored event to standard output',
   examples: ['events body evt_1', 'events body evt_1 --output evt_1.body'],
   options: {
-    sha256: value('<hex>', 'another body under this id (default: the one that counts)', parseSha256),
+    sha256: value(
+      '<hex>',
+      'the hash of another body with this id (default: the body that counts)',
+      parseSha256,
+    ),
     ...OUTPUT,
   },
   async run({ api, options, args: [eventId = ''], context }) {
@@ -185,7 +189,7 @@ const eventsBodyCommand = apiCommand('events body <event>', {
     const { bodyRemoved: rewritten } = event
     // The original, asked for by its hash, is gone: the request has failed.
     if (rewritten !== null && (sha256 === undefined || sha256 === event.bodySha256))
-      context.err(`note: the body of ${eventId} is not as it came: ${rewritten.why} at ${rewritten.at}\n`)
+      context.err(`note: the body of ${eventId} is not the original: ${rewritten.why} at ${rewritten.at}\n`)
     if (output !== undefined) {
       const file = await openOutput(resolve(context.folder, output), api)
       try {
@@ -252,10 +256,10 @@ function notesText({ reading, removed, altered }: Record<'reading' | 'removed' |
   const notes: readonly (readonly [count: number, what: string])[] = [
     [
       reading,
-      'as read, without a signature, since their bytes are gone: an import takes them with --with-manual',
+      'exported without a signature, because their bytes were removed: import them with --with-manual',
     ],
-    [removed, 'left out: their bytes are gone, and could not be read or came second under their id'],
-    [altered, 'left out: altered in the database since they were received: see latchkey doctor --thorough'],
+    [removed, 'skipped: their bytes were removed, and they were unreadable or the second with their id'],
+    [altered, 'skipped: altered in the database since they were received: see latchkey doctor --thorough'],
   ]
   return notes.map(([count, what]) => (count > 0 ? `${counted(count, 'event')} ${what}\n` : '')).join('')
 }
@@ -263,7 +267,7 @@ function notesText({ reading, removed, altered }: Record<'reading' | 'removed' |
 function parsePlace(text: string): number {
   const place = /^\d{1,15}$/.test(text) ? Number(text) : 0
   if (place >= 1) return place
-  throw new InvalidArgumentError('Expected a place from the end of an earlier list.')
+  throw new InvalidArgumentError('Expected the number shown at the end of an earlier list.')
 }
 
 function parseSha256(text: string): string {

@@ -82,8 +82,8 @@ async function noDaemon(file: string): Promise<LatchkeyError> {
   const message = isTooLong
     ? `the path of ${socket} is too long for a socket: name the daemon with --url`
     : isStoreServed(file)
-      ? `a process holds the database ${file}, and does not answer at ${socket}: it is starting or stopping`
-      : `no daemon runs: start one with \`latchkey serve\`; it was looked for at ${socket}, and --url names one elsewhere`
+      ? `a process has the database ${file} open, but does not answer at ${socket}: it is starting or stopping`
+      : `no daemon is running at ${socket}: start one with \`latchkey serve\`, or use --url for one elsewhere`
   return new LatchkeyError('daemon_unreachable', message)
 }
 

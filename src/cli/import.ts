@@ -32,12 +32,12 @@ interface ImportOptions extends ApiOptions {
 export function importCommand(stdin: () => Readable): RegisterCommand {
   return apiCommand('import <file>', {
     kind: 'changes',
-    about: 'import the output of "events export": signatures are checked, known events are recognised',
+    about: 'import the output of "events export": signatures are checked, stored events are recognised',
     examples: ['import events.jsonl --dry-run', 'import events.jsonl --with-manual'],
-    environment: 'refuse events of the other environment (default: take both)',
+    environment: 'refuse events of the other environment (default: import both)',
     arguments: { file: 'lines of JSON; "-" reads standard input' },
     options: {
-      withManual: flag('also take unsigned lines: changes by hand, and events whose bytes were removed'),
+      withManual: flag('also import unsigned lines: manual changes, and events whose bytes were removed'),
       dryRun: flag('only check every line'),
     },
     // Checked before a database is created for it.
@@ -72,7 +72,7 @@ export function importCommand(stdin: () => Readable): RegisterCommand {
         else context.err(`stopped after ${tally.text()}`)
         if (!isLatchkeyError(error, 'input_failed')) throw error
         // Bad input does not undo the lines read before it.
-        const done = options.dryRun ? 'checked' : 'taken in'
+        const done = options.dryRun ? 'checked' : 'imported'
         const { cause } = error
         throw new LatchkeyError('input_failed', `${error.message}; the lines before that are ${done}`, {
           cause,
@@ -111,7 +111,7 @@ export async function patiently<Answer>(attempt: () => Promise<Answer>): Promise
 }
 
 const LEFT_OUT =
-  'left out: unsigned lines (changes by hand, and events whose bytes were removed); --with-manual takes them\n'
+  'skipped: unsigned lines (manual changes, and events whose bytes were removed); --with-manual imports them\n'
 
 /** The results of all lines so far. */
 export function createTally() {
@@ -140,7 +140,7 @@ export function createTally() {
     },
     text(): string {
       const parts = Object.entries(counts).flatMap(([outcome, count]) =>
-        count > 0 ? [`${count} ${outcome.replace('_', ' ')}`] : [],
+        count > 0 ? [`${count} ${outcome === 'left_out' ? 'skipped' : outcome}`] : [],
       )
       const all = [counted(lines(), 'line'), ...parts].join(', ')
       return `${all}\n${counts.left_out > 0 ? LEFT_OUT : ''}`

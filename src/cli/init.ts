@@ -41,7 +41,7 @@ export function makeFirstConfig(path: string, { env, isTerminal }: CliContext): 
     return createFirstConfig({ path, isTerminal, host, port, schema, program: programIn(env) })
   } catch (error) {
     if (!isSystemRefusal(error)) throw error
-    const todo = 'start in a folder that can be written, or name a config with --config'
+    const todo = 'start in a writable folder, or name a config with --config'
     const message = `${path} can't be created: ${refusalText(error)}: ${todo}`
     throw new LatchkeyError('output_failed', message, { cause: error })
   }

@@ -63,9 +63,7 @@ export async function createKey(options: CreateOptions, context: CliContext, sho
   const { endpoints = null } = (await loadNamedConfig(options, context).catch(() => null))?.config ?? {}
   for (const environment of made.entry.environments) {
     if (endpoints?.every((endpoint) => endpoint.environment !== environment))
-      context.err(
-        `note: no ${environment} endpoint is configured, so there is nothing ${environment} to ask about yet\n`,
-      )
+      context.err(`note: no ${environment} endpoint is configured, so there is no ${environment} data yet\n`)
   }
   if (use.failure !== null) throw use.failure
 }
@@ -93,7 +91,7 @@ export async function rotateKey(
   show({ name, key, expiresAt: ends, oldIsValidUntil, path, inUse: use.isNow }, () =>
     linesText([
       `New API key ${JSON.stringify(name)} (shown only now): ${key}`,
-      ...(ends === null ? [] : [`The new key ends at ${ends}.`]),
+      ...(ends === null ? [] : [`The new key expires at ${ends}.`]),
       oldIsValidUntil === null
         ? 'The old key is no longer valid.'
         : `The old key is valid until ${oldIsValidUntil}.`,
@@ -167,13 +165,13 @@ async function useIn(
   } catch (error) {
     if (!isLatchkeyError(error)) throw error
     const todo = 'Correct that and run `latchkey reload`, or restart the daemon'
-    const message = `${path} is changed, but the running daemon may still use the keys from before: ${error.message.replace(/\.$/, '')}. ${todo}.`
+    const message = `${path} is changed, but the running daemon may still use the old keys: ${error.message.replace(/\.$/, '')}. ${todo}.`
     const failure = new LatchkeyError('daemon_failed', message, { cause: error, issues: error.issues })
     return { isNow: false, text: ' The running daemon does not use this yet.', failure }
   }
 }
 
-const AT_NEXT_START = ' No daemon runs here: this takes effect at the next start.'
+const AT_NEXT_START = ' No daemon is running here: this takes effect at the next start.'
 
 /** A daemon that hangs must not keep the command from saying what it has changed. */
 const ANSWERS_WITHIN_MS = 10_000
@@ -192,7 +190,7 @@ async function localDaemon(options: SharedOptions, context: CliContext): Promise
   if (await isListening(socket))
     return apiAtSocket(socket, { signal: AbortSignal.timeout(ANSWERS_WITHIN_MS) })
   if (database.postgres !== undefined || !isStoreServed(database.file)) return null
-  const message = `a process holds the database ${database.file}, and does not answer at ${socket}`
+  const message = `a process has the database ${database.file} open, but does not answer at ${socket}`
   throw new LatchkeyError('daemon_failed', message)
 }
 

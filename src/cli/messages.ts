@@ -53,21 +53,21 @@ function messageCells(one: MessageJson): readonly string[] {
 const syncReplayCommand = apiCommand('sync replay [message]', {
   kind: 'changes',
   about:
-    'send messages of the outbound webhooks and the later ones of the same customers again, under the same ids',
+    'send messages of the outbound webhooks again with the same ids, and all later ones of their customers',
   arguments: { message: 'the webhook-id of one message' },
   examples: ['sync replay msg_1f0c_7', 'sync replay --webhook crm --from 2026-03-01T00:00:00Z'],
-  environment: 'of this environment (default: both)',
+  environment: 'only this environment (default: both)',
   options: {
     from: value('<time>', 'messages about changes at or after this time', parseInstant),
-    to: value('<time>', '... and before this time (default: now)', parseInstant),
+    to: value('<time>', 'and before this time (default: now)', parseInstant),
     webhook: value('<id>', 'only to this address (default: all)', parseId),
   },
   check({ args: [id], options: { from, webhook } }) {
     if (id !== undefined && from !== undefined)
-      throw new LatchkeyError('usage', 'name a message or --from, not both')
+      throw new LatchkeyError('usage', 'pass a message or --from, not both')
     if (id === undefined && from === undefined) {
-      const todo = webhook === undefined ? 'name a message, or say from when' : 'say from when'
-      throw new LatchkeyError('usage', `${todo}: --from <time>`)
+      const which = webhook === undefined ? 'pass a message or --from <time>' : 'pass --from <time>'
+      throw new LatchkeyError('usage', which)
     }
   },
   async run({ api, args: [id], options: { from, to, webhook, environment }, show }) {
@@ -85,7 +85,7 @@ const syncTestCommand = apiCommand('sync test <webhook>', {
   about: 'send a test message to an outbound webhook, and show the answer',
   arguments: { webhook: 'the id of the address; default, if it is in sync.webhook' },
   examples: ['sync test default', 'sync test crm --type entitlement.revoked'],
-  environment: 'the environment that the message names (default: the first of the address)',
+  environment: 'the environment in the message (default: the first of the address)',
   options: {
     type: choice('<type>', 'the type of the message (default: entitlement.granted)', CHANGE_TYPES),
   },
@@ -94,7 +94,11 @@ const syncTestCommand = apiCommand('sync test <webhook>', {
     const result = await api.send<WebhookTestJson>('POST', path, { body: { type, environment } })
     const { id, delivered, status, error, ms } = result
     show(result, () => `${id}: ${status === null ? error : `answered ${status}`} in ${ms} ms\n`)
-    if (!delivered) throw new LatchkeyError('checks_failed', 'the receiver did not take the message')
+    if (!delivered)
+      throw new LatchkeyError(
+        'checks_failed',
+        'the receiver did not accept the message: fix it and test again',
+      )
   },
 })
 

@@ -56,11 +56,13 @@ export async function moveStore(
   show({ from: file, to, ...moved, differences: differences.named }, () =>
     linesText([
       `moved ${file} to ${to}: ${rows} rows of ${counts.length} tables`,
-      ...(moved.erasedAgain === 0 ? [] : [`erased again before that, by its list: ${moved.erasedAgain}`]),
+      ...(moved.erasedAgain === 0
+        ? []
+        : [`customers erased first, from the list of erasures: ${moved.erasedAgain}`]),
       ...differenceLines(differences),
-      ...(differences.count === 0 ? ['everything is stored there as the events say'] : []),
-      ...(config.database.postgres?.url === postgres.url ? [] : ['set database.url to it']),
-      'start the daemons on it, and none on the file any more',
+      ...(differences.count === 0 ? ['everything stored there matches the events'] : []),
+      ...(config.database.postgres?.url === postgres.url ? [] : ['set database.url to the new database']),
+      'start all daemons on the new database, and none on the old file',
     ]),
   )
   assertNoDifference(differences, context)
@@ -81,8 +83,8 @@ function placesOf(options: MoveOptions, configured: Config['database'], context:
     ? 'copy a file with `latchkey backup`'
     : isPostgres(to.url)
       ? 'use pg_dump and pg_restore'
-      : 'take the events over with `latchkey events export` and `latchkey import`'
-  throw new LatchkeyError('usage', `a store is moved from SQLite to PostgreSQL only: ${instead}`)
+      : 'move the events with `latchkey events export` and `latchkey import`'
+  throw new LatchkeyError('usage', `a store can only be moved from SQLite to PostgreSQL: ${instead}`)
 }
 
 /** A reference keeps a password out of the command line, which other users of the machine can see. */
@@ -117,7 +119,7 @@ async function copyFile(
     const unreadable = readErasureList(erasureListOf(store.file))?.unreadable ?? 0
     if (unreadable > 0) {
       const lines = counted(unreadable, 'line')
-      const message = `${lines} of ${erasureListOf(store.file)} can't be read, and there is no list beside PostgreSQL: put a copy of the list in its place, or delete what can't be read`
+      const message = `${lines} of ${erasureListOf(store.file)} can't be read, and there is no list beside PostgreSQL: replace the list with a good copy, or delete what can't be read`
       throw new LatchkeyError('store_unavailable', message)
     }
     if ((await loadJob(store.reader))?.isMoving) {

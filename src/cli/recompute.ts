@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { PolicyText } from '../config/policy.js'
+import { counted } from '../doctor/finding.js'
 import type { Policy } from '../entitlements/policy.js'
 import { LatchkeyError } from '../errors.js'
 import type { JobJson, PolicyJson, SummaryJson } from '../handlers/rebuilds.js'
@@ -16,7 +17,7 @@ import { linesText, type Paint, tableLines } from './text.js'
 /** `latchkey rebuild`: computes all access again from the stored events, under the policy in force. */
 const rebuildCommand = apiCommand('rebuild', {
   kind: ({ verify }) => (verify ? 'asks' : 'changes'),
-  about: 'compute all access again from the stored events, and correct differences',
+  about: 'recompute all access from the stored events, and correct differences',
   examples: ['rebuild', 'rebuild --verify'],
   environment: 'compare or report only this environment; a rebuild always covers both (default: both)',
   options: {
@@ -53,7 +54,9 @@ async function followJob(
   const ended = await follow(started, { ask, progressOf, name, code: 'rebuild_failed' }, context)
   if (ended.state === 'done') return ended
   const reason =
-    ended.state === 'failed' ? ended.reason : 'The daemon was restarted meanwhile: run the command again.'
+    ended.state === 'failed'
+      ? ended.reason
+      : 'The daemon was restarted in the meantime: run the command again.'
   throw new LatchkeyError('rebuild_failed', reason)
 }
 
@@ -79,7 +82,7 @@ async function verifyStore(
   context.out(json ? jsonLine({ differences: found.named }) : linesText(differenceLines(found)))
   assertNoDifference(found, context)
   const where = environment === undefined ? '' : ` in ${environment}`
-  if (!json) context.out(`everything${where} is stored as the events say\n`)
+  if (!json) context.out(`everything stored${where} matches the events\n`)
 }
 
 type Differences = RecomputeReport['differences']
@@ -92,15 +95,15 @@ export function differenceLines({ named }: Differences): readonly string[] {
 export function assertNoDifference({ count, named }: Differences, { err }: CliContext): void {
   if (count > named.length) err(`note: there are ${count - named.length} more\n`)
   if (count === 0) return
-  const counted = count === 1 ? 'one thing is stored' : `${count} things are stored`
-  const message = `${counted} differently from what the stored events say: correct it with latchkey rebuild`
+  const records = count === 1 ? 'one record disagrees' : `${count} records disagree`
+  const message = `${records} with the stored events: run \`latchkey rebuild\` to correct that`
   throw new LatchkeyError('rebuild_differs', message)
 }
 
 /** `latchkey replay`: reads stored events again with the current program. */
 const replayCommand = apiCommand('replay', {
   kind: ({ dryRun }) => (dryRun ? 'asks' : 'changes'),
-  about: 'read stored events again, and compute the access that they affect',
+  about: 'read stored events again, and recompute the access that they affect',
   examples: ['replay --disposition quarantined', 'replay --from 2026-01-31T00:00:00Z --dry-run'],
   options: { ...EVENT_FILTER, dryRun: flag('show what would change, and change nothing') },
   ...EVENT_PERSON,
@@ -124,8 +127,8 @@ function replayProgress({ progress: { reached: done, total, perSecond, remaining
 
 function replayText(summary: ReplaySummaryJson, conditional: boolean, paint: Paint): string {
   const { read, changed, recovered, quarantined, duplicates, skipped, notReplayable, altered } = summary
-  const counted: readonly (readonly [number, string])[] = [
-    [recovered, 'could not be used before'],
+  const notes: readonly (readonly [number, string])[] = [
+    [recovered, 'can be used now'],
     [quarantined, 'cannot be used'],
     [duplicates, 'left alone: another event has their id'],
     [skipped, 'left alone: their endpoint is for another environment now'],
@@ -133,8 +136,8 @@ function replayText(summary: ReplaySummaryJson, conditional: boolean, paint: Pai
     [altered, 'kept as stored: their bodies were altered in the database (latchkey doctor --thorough)'],
   ]
   const lines = [
-    `${read} read again, ${changed} ${conditional ? 'would say' : 'said'} something else`,
-    ...counted.filter(([count]) => count > 0).map(([count, what]) => `${count} ${what}`),
+    `${read} read again, ${changed} ${conditional ? 'would be' : 'were'} read differently`,
+    ...notes.filter(([count]) => count > 0).map(([count, what]) => `${count} ${what}`),
   ]
   return `${linesText(lines)}${differenceText(summary, { conditional })}${callsText(summary, paint)}`
 }
@@ -152,7 +155,7 @@ function callsText({ calls }: ReplaySummaryJson, paint: Paint): string {
     `(${customerId})`,
   ])
   return linesText([
-    `${gives} would be given a role or group, ${takes} would lose one`,
+    `${gives} would get a role or group, ${takes} would lose one`,
     ...tableLines(rows, paint),
     ...moreLines(gives + takes - sample.length),
   ])
@@ -188,7 +191,7 @@ function asConfigured({ lapseAfter, ...policy }: Policy): PolicyText {
 /** `latchkey policy apply`: puts the configured policy in force, and computes all access under it. */
 const policyApplyCommand = apiCommand('policy apply', {
   kind: 'changes',
-  about: 'put the configured policy in force, and compute all access under it',
+  about: 'put the configured policy in force, and recompute all access under it',
   examples: ['policy apply'],
   environment: null,
   async run({ api, context, show }) {
@@ -198,7 +201,7 @@ const policyApplyCommand = apiCommand('policy apply', {
     const { policyFingerprint } = await import('../store/settings.js')
     const query = { expect: api.config === null ? undefined : policyFingerprint(policy) }
     const summary = summaryOf(await followJob('/policy/apply', { query }, api, context, REBUILD))
-    const first = `the configured policy ${wasInForce ? 'was in force already' : 'is in force'}\n`
+    const first = `the configured policy ${wasInForce ? 'was already in force' : 'is in force'}\n`
     show(summary, () => `${first}${differenceText(summary, { conditional: false })}`)
   },
 })
@@ -212,7 +215,7 @@ function differenceText(
   const where = environment === undefined ? '' : ` in ${environment}`
   if (total === 0) return `nobody’s access ${conditional ? 'would change' : 'has changed'}${where}\n`
   const would = conditional ? 'would ' : ''
-  const counts = `${gains} ${would}gain access, ${losses} ${would}lose it, ${otherwise} ${would}change in another way`
+  const counts = `${gains} ${would}gain access, ${losses} ${would}lose it, ${counted(otherwise, 'other change')}`
   const state = ({ status, until }: SummaryJson['sample'][number]['before']) =>
     until === null ? status : `${status} (${until})`
   const rows = sample.map((one) => [

@@ -21,8 +21,8 @@ const PRIVATE = 0o077
 const COLLECT_SOONER = '--heap-growing-percent=100'
 
 const STORE_FAILED =
-  'The store has failed: nothing more was acknowledged. See what is wrong with `latchkey doctor`; ' +
-  'if the database is damaged, replace it with a backup by `latchkey restore`.'
+  'The store has failed: nothing more was acknowledged. Run `latchkey doctor` to see what is wrong; ' +
+  'if the database is damaged, restore a backup with `latchkey restore`.'
 
 /** Serves until a signal stops it, or the store fails. */
 export async function runDaemon(options: SharedOptions, context: CliContext): Promise<void> {
@@ -70,7 +70,7 @@ async function tracingOf(env: CliContext['env'], log: Logger) {
   const to = env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT || env.OTEL_EXPORTER_OTLP_ENDPOINT
   if (!to || env.OTEL_SDK_DISABLED === 'true') return undefined
   if (!URL.canParse(to)) {
-    log.warn('OTEL_EXPORTER_OTLP_ENDPOINT is not a URL: nothing is traced')
+    log.warn('OTEL_EXPORTER_OTLP_ENDPOINT is not a URL, so tracing is off: correct it and restart')
     return undefined
   }
   return (await import('../tracing.js')).startTracing({ env, version: packageVersion(), log })

@@ -32,7 +32,7 @@ export function sendCommand(stdin: () => Readable): RegisterCommand {
     options: {
       endpoint: value('<name>', 'the endpoint to use (default: the first of the sandbox)', parseId),
       live: flag('use a live endpoint: changes live access'),
-      url: value('<url>', 'where the daemon takes webhooks (default: as configured)', parseUrl),
+      url: value('<url>', 'where the daemon receives webhooks (default: from the config)', parseUrl),
     },
     async run({ options, args: [file = ''], context, show }) {
       const { openImportInput } = await import('./import-input.js')
@@ -46,7 +46,7 @@ export function sendCommand(stdin: () => Readable): RegisterCommand {
       const rate = () => Math.round((tally.lines() * 1_000) / Math.max(1, context.now() - startedAt))
 
       const deliver = async ({ number, text }: BodyLine): Promise<() => void> => {
-        const read = text === null ? 'is longer than any body' : sendableIn(text)
+        const read = text === null ? 'is longer than a body may be' : sendableIn(text)
         if (typeof read === 'string') return () => tally.add({ number }, invalid(read))
         const sentAt = context.now()
         const secret = currentSecret(endpoint, sentAt)
@@ -145,8 +145,9 @@ function sendableIn(given: string | Buffer): Sendable | string {
   if (json === undefined) return 'is not JSON'
   if (!isJsonObject(json)) return 'is not a JSON object'
   if (typeof json.bodyBase64 !== 'string') return { body: text, event: typeOf(json) }
-  if (json.kind === 'manual') return 'is a change by hand, which nobody signs: import it with --with-manual'
-  if (json.kind === 'reading') return 'is an event whose body is gone: import it with --with-manual'
+  if (json.kind === 'manual')
+    return 'is a manual change, which has no signature: import it with --with-manual'
+  if (json.kind === 'reading') return 'is an event whose body was removed: import it with --with-manual'
   const body = Buffer.from(json.bodyBase64, 'base64')
   const headers = isJsonObject(json.headers) ? json.headers : {}
   const named = asEvent(headers[EVENT_HEADER])

@@ -9,7 +9,7 @@ import { findingLine, linesText, type Paint, tableLines } from './text.js'
 
 /** Either no daemon runs, or another instance follows access. */
 const NOT_LEADING =
-  'nothing is given, taken or sent from here: no daemon runs, or another instance does that. Limits and outages are not known'
+  'no calls are made from here: no daemon is running, or another instance makes them. Limits and outages are not known'
 
 const STATES: readonly ShownState[] = ['settled', 'due', 'retrying', 'waiting', 'parked', 'unconfirmed']
 
@@ -23,8 +23,8 @@ const syncStatusCommand = apiCommand('sync status', {
   environment: BOTH,
   options: {
     state: choice('<state>', 'list the memberships in this state', STATES),
-    target: value('<target>', 'list the memberships of a role or group, such as discord:1:2', parseId),
-    customer: value('<id>', 'list the memberships of a customer', parseId),
+    target: value('<target>', 'list the memberships of this role or group, such as discord:1:2', parseId),
+    customer: value('<id>', 'list the memberships of this customer', parseId),
   },
   async run(given) {
     const { api, options, context, show } = given
@@ -64,7 +64,7 @@ const syncPlanCommand = apiCommand('sync plan', {
 })
 
 function planText({ paused, hash, calls }: SyncPlanJson, shown: SyncPlanJson['calls'], paint: Paint): string {
-  if (calls.length === 0) return 'there is nothing to do\n'
+  if (calls.length === 0) return 'nothing to do\n'
   const given = calls.filter(({ action }) => action === 'give').length
   const waiting = calls.filter(({ needsConfirmation }) => needsConfirmation).length
   const rows = shown.map(({ action, environment, target, accountId, customerId, needsConfirmation }) => [
@@ -81,7 +81,7 @@ function planText({ paused, hash, calls }: SyncPlanJson, shown: SyncPlanJson['ca
     ...(hash === null
       ? []
       : [
-          `above the bound: ${counted(waiting, 'removal')}; if that is right, \`latchkey sync run --confirm ${hash}\``,
+          `above the bound: ${counted(waiting, 'removal')}; if they are right, run \`latchkey sync run --confirm ${hash}\``,
         ]),
   ])
 }
@@ -89,7 +89,7 @@ function planText({ paused, hash, calls }: SyncPlanJson, shown: SyncPlanJson['ca
 const RUN_OPTIONS = {
   confirm: value('<hash>', 'approve the held removals of this plan', parseId),
   sweep: flag('first compare with the real members on the platforms'),
-  retry: flag('also retry what waits, is parked or has failed; limit it with:'),
+  retry: flag('also retry what is waiting, parked or failed; to narrow it, add:'),
   target: value(
     '<target>',
     'only this role or group, such as discord:1:2, or webhook:<id>, or webhook for all webhooks',
@@ -103,7 +103,7 @@ const syncRunCommand = apiCommand('sync run', {
   kind: 'changes',
   about: 'make the running daemon do all due work now, and try stopped platforms again',
   examples: ['sync run', 'sync run --retry --target discord:1:2', 'sync run --confirm 5f0c…'],
-  environment: 'of this environment (default: both)',
+  environment: 'only this environment (default: both)',
   options: RUN_OPTIONS,
   check: ({ options }) => bodyOf(options),
   async run({ api, options, show }) {
@@ -132,7 +132,7 @@ function isAboutMessages({ confirm, sweep, target }: RunOptions): boolean {
 }
 
 function runText(run: SyncRunJson, options: RunOptions): string {
-  if (run.left === undefined) return 'the run takes longer and continues: see `latchkey sync status`\n'
+  if (run.left === undefined) return 'the run is still going: see `latchkey sync status`\n'
   const { retry, target } = options
   const retries = retry && (target === undefined || /^webhook(:|$)/.test(target))
   const resent = retries ? [`${counted(run.messages, 'message')} to send again`] : []
@@ -191,7 +191,7 @@ const syncCheckCommand = apiCommand('sync check', {
 /** `latchkey sync pause`: starts no more calls, even after a restart. */
 const syncPauseCommand = apiCommand('sync pause', {
   kind: 'changes',
-  about: 'stop giving, taking and sending until it is resumed',
+  about: 'stop all calls for roles, groups and webhooks until resumed',
   examples: ['sync pause'],
   environment: null,
   run: async ({ api, show }) => show(await api.send('POST', '/sync/pause'), () => 'paused\n'),

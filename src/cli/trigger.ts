@@ -25,14 +25,14 @@ import {
 } from './command.js'
 import { loadNamedConfig } from './context.js'
 
-const LEFT_OUT = 'left out if --payment or --subscription names a known one'
+const LEFT_OUT = 'omitted if --payment or --subscription names a known one'
 
 /** Notes on a delivery that was accepted but has no effect yet. */
 const HINTS: Readonly<Record<Disposition, string | null>> = {
   applied: null,
   ignored: null,
-  held: 'held: it waits for its customer, its product or a proof of its rail; name them with --customer, --product, --rail',
-  quarantined: "quarantined: kept, and not usable; the daemon's log says why",
+  held: 'held: its customer, product or rail is not known yet; pass --customer, --product or --rail',
+  quarantined: "quarantined: stored, but not usable; the daemon's log says why",
   duplicate: null,
 }
 
@@ -49,26 +49,26 @@ export const triggerCommand = command('trigger <type>', {
     generation: choice('<generation>', 'the generation of the event', ['v2', 'v3']),
     customer: value('<id>', `the customer id (default: cus_test; ${LEFT_OUT})`, parseId),
     product: value('<id>', `the product id (default: pro_test; ${LEFT_OUT})`, parseId),
-    payment: value('<id>', 'the payment id (default: follows from customer and product)', parseId),
+    payment: value('<id>', 'the payment id (default: derived from customer and product)', parseId),
     subscription: value('<id>', 'the subscription id', parseId),
     rail: withDefault(choice('<rail>', 'how it was paid', ['card', 'crypto']), 'card'),
     email: value('<email>', "the customer's email"),
     ...ofEach(ACCOUNT_OPTIONS, (option) =>
-      value('<id>', `the customer's account in the ${option}; only v2 names it`, parseId),
+      value('<id>', `the customer's ${option} account; only in v2`, parseId),
     ),
     externalRef: value('<text>', "the merchant's reference of the checkout"),
-    metadata: value('<json>', 'the metadata of the checkout, an object of texts', parseMetadata),
+    metadata: value('<json>', 'the metadata of the checkout, an object with text values', parseMetadata),
     periodEnd: value('<time>', 'when the paid period ends (default: in 30 days)', parseInstant),
-    cancelAtPeriodEnd: flag('the subscription ends with its paid period; only v3 says so'),
+    cancelAtPeriodEnd: flag('the subscription ends with its paid period; only in v3'),
     amount: value('<cents>', 'the price (default: 1900)', parseBetween(0, 100_000_000)),
     at: value('<time>', 'when it happened (default: now)', parseInstant),
     endpoint: value('<name>', 'the endpoint to use (default: the first of the sandbox)'),
     live: flag('use a live endpoint: changes live access'),
     count: withDefault(
-      value('<n>', 'how many events, each for a payment of its own', parseBetween(1, 100_000)),
+      value('<n>', 'how many events, each for a separate payment', parseBetween(1, 100_000)),
       1,
     ),
-    url: value('<url>', 'where the daemon takes webhooks (default: as configured)', parseUrl),
+    url: value('<url>', 'where the daemon receives webhooks (default: from the config)', parseUrl),
   },
   async run({ options, args: [type = ''], context }) {
     const { config } = await loadNamedConfig(options, context)
@@ -144,7 +144,7 @@ function parseMetadata(text: string): Readonly<Record<string, string>> {
       return metadata as Readonly<Record<string, string>>
     }
   } catch {}
-  throw new InvalidArgumentError('Expected a JSON object of texts, such as {"plan":"gold"}.')
+  throw new InvalidArgumentError('Expected a JSON object with text values, such as {"plan":"gold"}.')
 }
 
 /** @throws {LatchkeyError} `usage` for a type, or a detail of it, that the generation does not send */
@@ -201,7 +201,10 @@ export function chooseEndpoint(
 export function currentSecret({ name, secrets }: Endpoint, now: number): string {
   const current = secrets.find(({ notAfter }) => notAfter === null || now < notAfter)
   if (current !== undefined) return current.secret
-  throw new LatchkeyError('usage', `every secret of the endpoint ${name} has passed its notAfter`)
+  throw new LatchkeyError(
+    'usage',
+    `every secret of the endpoint ${name} has passed its notAfter: add a current one to the config`,
+  )
 }
 
 /**
@@ -216,8 +219,8 @@ export async function webhooksUrl(config: Config): Promise<string> {
   const { host, port } = config.server.webhooks ?? config.server
   const configured = `http://${host.includes(':') ? `[${host}]` : host}:${port}`
   if (status === null && port === 0) {
-    const unknown = 'no daemon answers at its local socket, and the config leaves the port to the system'
-    throw new LatchkeyError('usage', `${unknown}: name it with --url`)
+    const unknown = 'no daemon answers at its local socket, and the config lets the system choose the port'
+    throw new LatchkeyError('usage', `${unknown}: pass it with --url`)
   }
   // A wildcard is an address to listen on; the same machine is reached at its loopback address.
   return (status?.listeners.webhooks ?? configured)
@@ -306,5 +309,5 @@ export async function sendDelivery(
     },
   })
   if (receipt.disposition !== undefined) return receipt as Receipt
-  throw new LatchkeyError('daemon_unreachable', `what answers at ${url} is no Latchkey daemon`)
+  throw new LatchkeyError('daemon_unreachable', `${url} is not a Latchkey daemon: check the address`)
 }

@@ -77,7 +77,7 @@ export function checkIn({ features, products }: Entry, { feature, productId }: N
   return feature === undefined ? products.get(productId) : features.get(feature)
 }
 
-/** @param entry undefined: nothing is known of the customer */
+/** @param entry undefined: nothing is known about the customer */
 export function accessIn(customerId: string, entry: Entry | undefined, stale: boolean): Access {
   if (entry === undefined)
     return { customerId, entitlements: [], features: [], cursor: null, stale: false, reason: 'unavailable' }

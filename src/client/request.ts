@@ -120,7 +120,9 @@ export function createApi({
   const base = baseOf(url)
   const key = apiKey?.trim() ?? ''
   if (!HEADER_TEXT.test(key)) {
-    throw invalidOption('`apiKey` is empty, or can’t be sent in a header. `latchkey keys create` makes one.')
+    throw invalidOption(
+      '`apiKey` is empty, or can’t be sent in a header. Create one with `latchkey keys create`.',
+    )
   }
   if (!Number.isInteger(timeout) || timeout < 1 || timeout > LONGEST_TIMEOUT_MS) {
     throw invalidOption(`\`timeout\` must be whole milliseconds, from 1 to ${LONGEST_TIMEOUT_MS}.`)
@@ -211,7 +213,7 @@ export function unexpected(request: string, status: number): LatchkeyError {
 }
 
 const HINTS: Readonly<Record<number, string>> = {
-  401: ' Check `apiKey`; `latchkey keys create` makes a key.',
+  401: ' Check `apiKey`, or create a key with `latchkey keys create`.',
   403: ' Use a key with the scope `read` for this environment, and check `environment`.',
   404: ' Check `url`: does it lead to the daemon?',
 }

@@ -170,7 +170,10 @@ export function createTestClient({
       validWatch(handler, after)
       let place = after === null ? changes.length : changes.findIndex(({ cursor }) => cursor === after) + 1
       if (place === 0 && after !== null && after !== 'test.0')
-        throw new LatchkeyError('cursor_reset', 'This client has no such cursor: begin without `after`.')
+        throw new LatchkeyError(
+          'cursor_reset',
+          'This cursor is not from this client: start again without `after`.',
+        )
       const isOver = () => closing.signal.aborted || signal?.aborted === true
       signal?.addEventListener('abort', wake)
       while (!isOver()) {

@@ -159,5 +159,5 @@ function messageIn(bytes: Uint8Array): WebhookMessage {
   } catch {
     // No JSON.
   }
-  throw new WebhookError('body_invalid', 'The body is signed, but it is not a message of Latchkey.')
+  throw new WebhookError('body_invalid', 'The body is signed, but it is not a message from Latchkey.')
 }

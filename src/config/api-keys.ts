@@ -18,7 +18,7 @@ const hashSchema = z
   .regex(/^sha256:[0-9a-fA-F]{64}$/, 'must be sha256:<64 hex digits>')
   .refine(
     (hash) => hash.toLowerCase() !== HASH_OF_NOTHING,
-    'is the hash of the empty text, not of a key: make a key with `latchkey keys create`',
+    'is the hash of the empty text, not of a key: create a key with `latchkey keys create`',
   )
 
 /** More than one process answers. */
@@ -120,7 +120,7 @@ function newSecret() {
 export function addApiKey(config: unknown, entry: ApiKeyEntry): unknown {
   return withKeys(config, (entries) => {
     if (namesIn(entries).includes(entry.name))
-      throw new LatchkeyError('usage', `a key named ${JSON.stringify(entry.name)} exists already`)
+      throw new LatchkeyError('usage', `a key named ${JSON.stringify(entry.name)} already exists`)
     return [...entries, entry]
   })
 }

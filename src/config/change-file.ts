@@ -37,7 +37,7 @@ export async function changeConfigFile<Changed extends { readonly config: unknow
     replaceFile(file, next, {
       unless: () => {
         if (readFileSync(file).equals(before)) return
-        const message = `${path} was changed by somebody else meanwhile, and is left as it is now: run the command again`
+        const message = `${path} was changed by another program in the meantime and was left alone: run the command again`
         throw new LatchkeyError('output_failed', message)
       },
     })
@@ -65,7 +65,7 @@ function contentOf(text: string, path: string): unknown {
 function assertLoads(path: string, env: LoadConfigOptions['env'], before: string, next: string): void {
   const refused = refusalOf(next)
   if (refused === null || refusalOf(before) !== null) return
-  const message = `${path} is left as it is: with this change it would have a problem`
+  const message = `${path} was not changed, because the change would make it invalid`
   throw new LatchkeyError('config_invalid', message, { cause: refused, issues: refused.issues })
 
   function refusalOf(text: string): LatchkeyError | null {

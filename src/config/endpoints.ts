@@ -68,7 +68,7 @@ export function findExpired(endpoints: readonly Endpoint[], now: number): Issue[
     .filter(({ secrets }) => secrets.every(({ notAfter }) => notAfter !== null && notAfter <= now))
     .map(({ name }) => ({
       path: `endpoints.${name}.secrets`,
-      message: 'have all passed their notAfter: every delivery is refused',
+      message: 'have all passed their notAfter, so every delivery is refused: add the current secret',
     }))
 }
 

@@ -92,7 +92,7 @@ function assertLoads(path: string, config: object): void {
     loadConfig({ path, value: config, env: {} })
   } catch (cause) {
     if (!isLatchkeyError(cause)) throw cause
-    const message = `${path} is not created: correct LATCHKEY_HOST and LATCHKEY_PORT`
+    const message = `${path} was not created: correct LATCHKEY_HOST and LATCHKEY_PORT`
     throw new LatchkeyError('config_invalid', message, { cause, issues: cause.issues })
   }
 }
@@ -102,7 +102,7 @@ function createConfigFile(path: string, text: string): void {
     writePrivateFile(path, text, { replace: false })
   } catch (error) {
     if (reasonOf(error) !== 'EEXIST') throw error
-    const message = `the config file ${path} exists already: start it with \`latchkey serve\``
+    const message = `the config file ${path} already exists: start it with \`latchkey serve\``
     throw new LatchkeyError('config_invalid', message, { cause: error })
   }
 }

@@ -94,7 +94,7 @@ export const productsSchema = z.record(idSchema, productSchema).transform((produ
 
 const botSchema = z.strictObject({
   botToken: botTokenSchema,
-  apiUrl: withFallback(urlSchema, null).describe("Left out: the platform's own."),
+  apiUrl: withFallback(urlSchema, null).describe("Default: the platform's own address."),
 })
 
 const outboundIdSchema = z.string().regex(NAME, 'must be an id of 1 to 64 of a-z, 0-9 and "-"')
@@ -113,7 +113,7 @@ const outboundSchema = z.strictObject({
       [outboundSecretSchema, z.array(outboundSecretSchema).min(1).max(4)],
       'must be whsec_ and at least 24 bytes in base64, or a list of such',
     )
-    .describe('Signs each message, by the Standard Webhooks scheme. With several, each one signs.'),
+    .describe('Signs each message, as Standard Webhooks says. If there are several, each one signs.'),
   types: z
     .array(z.enum(CHANGE_TYPES))
     .min(1)
@@ -123,8 +123,8 @@ const outboundSchema = z.strictObject({
     .array(environmentSchema)
     .min(1)
     .default(['live'])
-    .describe('Which environments’ changes of access are sent.'),
-  disabled: z.boolean().default(false).describe('Lets its messages gather, and sends none.'),
+    .describe('The environments whose changes of access are sent.'),
+  disabled: z.boolean().default(false).describe('Queues its messages, and sends none.'),
 })
 
 /** The id of the address in `sync.webhook`. */
@@ -144,7 +144,7 @@ export const syncSchema = z
     webhooks: z
       .record(outboundIdSchema, outboundSchema)
       .default({})
-      .describe("Every change of access, posted to the merchant's own addresses, by their ids."),
+      .describe("The merchant's addresses, by id, to which every change of access is posted."),
     sweepEvery: durationSchema('must be a duration, such as "1h"')
       .describe('How often the real members are compared and repaired.')
       .prefault('1h'),

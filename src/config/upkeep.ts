@@ -9,7 +9,7 @@ const SHORT_RETENTION_MS = 35 * 86_400_000
 
 export const backupSchema = z
   .strictObject({
-    folder: z.string().regex(/\S/, 'is empty').describe('Where the backups are kept: a folder of their own.'),
+    folder: z.string().regex(/\S/, 'is empty').describe('The folder for backups, and for nothing else.'),
     every: durationSchema('must be a duration such as "24h"')
       .refine((every) => every >= SHORTEST_MS, 'must be at least 1m')
       .describe('How old the newest backup may get before another is made.')

@@ -86,7 +86,7 @@ export async function openAskingApi(
     connect: server.connect,
     assertUndisturbed() {
       if (isUndisturbed()) return
-      const message = `A daemon has begun to work on ${place} meanwhile: run the command again.`
+      const message = `A daemon started using ${place} in the meantime: run the command again.`
       throw new LatchkeyError('store_in_use', message)
     },
     async close() {
@@ -133,7 +133,11 @@ function createComparisons(
     },
     replays: {
       async startReplay({ filter, dryRun }) {
-        if (!dryRun) throw new LatchkeyError('daemon_unreachable', 'Only a running daemon replays.')
+        if (!dryRun)
+          throw new LatchkeyError(
+            'daemon_unreachable',
+            'Only a running daemon can replay events: start one with `latchkey serve`.',
+          )
         const endpoints = current.endpointEnvironments()
         const sampleSize = REPLAY_SAMPLE
         return start('replay', {

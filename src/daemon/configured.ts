@@ -11,8 +11,6 @@ import type { Reloaded } from '../handlers/control.js'
 import { createLogger } from '../log.js'
 import type { Tracing } from '../tracing.js'
 
-const NOTHING_TAKEN_OVER = 'no change that a running daemon can apply'
-
 export interface ConfiguredOptions {
   /** Called at the start and at each reload. */
   readonly load: () => LoadedConfig
@@ -61,7 +59,12 @@ export async function startConfigured(options: ConfiguredOptions) {
       running.noteConfig(
         restart.length === 0 ? null : `Changes in the config need a restart: ${restart.join(', ')}.`,
       )
-      const what = takenOver.length > 0 ? `took over ${takenOver.join(', ')}` : NOTHING_TAKEN_OVER
+      const what =
+        takenOver.length > 0
+          ? `now using ${takenOver.join(', ')}`
+          : restart.length > 0
+            ? 'no change takes effect before a restart'
+            : 'nothing has changed'
       log.info(`read the config again: ${what}`)
       log.level = next.log.level
       return { changed: takenOver, needsRestart: restart, policyDiffers }

@@ -19,8 +19,8 @@ export interface OpenedStore {
 }
 
 const NOT_THE_FIRST =
-  'made a new, empty database, though there was one before: if it should not be empty, stop, and put a backup in its ' +
-  'place (latchkey restore)'
+  'created an empty database where one existed before; if this is unexpected, stop the daemon and restore a backup ' +
+  '(latchkey restore)'
 
 /** Logs anything unusual about the opened store, which would otherwise be noticed too late. */
 export function logStoreState(
@@ -34,13 +34,13 @@ export function logStoreState(
   if (unreadable > 0)
     log.warn(
       { file: list, lines: unreadable },
-      'lines of the list of erasures can’t be read: put a copy of the list in its place',
+      'lines of the list of erasures can’t be read: replace the list with a good copy',
     )
   if (!isNew) return
   const backedUpAt = backup === null ? null : backedUpBy(backup.folder, now)
   if (backedUpAt !== null || existsSync(list)) {
     log.warn({ file, newestBackup: backedUpAt === null ? null : new Date(backedUpAt) }, NOT_THE_FIRST)
-  } else log.info({ file }, 'made a new database')
+  } else log.info({ file }, 'created a new database')
 }
 
 /** Null also if the folder can't be read: the first backup reports that. */
@@ -61,7 +61,7 @@ export async function usableSocket(file: string, log: Logger): Promise<string | 
   if (!(await isAnswered(file))) return file
   log.warn(
     { file },
-    'another daemon has this local socket: commands here reach that one, and this one with --url',
+    'another daemon uses this local socket: commands reach that one; use --url to reach this one',
   )
   return null
 }

@@ -83,7 +83,7 @@ export function createPlatforms(deps: PlatformsDeps) {
     },
     /** Null: none is configured. */
     messenger: () => adapters().flatMap(({ messenger }) => messenger ?? [])[0] ?? null,
-    /** What has stopped is made anew by the next `prepare`. */
+    /** The next `prepare` creates what has stopped again. */
     async stop(): Promise<void> {
       await turning
       await Promise.all(started.map((one) => one.stop?.()))

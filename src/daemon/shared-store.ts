@@ -50,7 +50,7 @@ export async function openSharedStore(
           answer: await work(guardedWriter(openOn(fenced), fail).recompute),
         }))
         if (done !== null) return done.answer
-        const message = 'Another instance rebuilds, replays or compares: wait for it.'
+        const message = 'Another instance is running a rebuild, replay or comparison: wait for it to end.'
         throw new LatchkeyError('rebuild_running', message)
       },
       close: store.close,
@@ -77,12 +77,12 @@ export async function openSharedStore(
         log.info({ leads: lease.isHeld() }, 'which instance follows access has changed')
         following
           .onLeaderChange()
-          .catch((error: unknown) => log.error({ err: error }, 'could not take over following'))
+          .catch((error: unknown) => log.error({ err: error }, 'could not take over sync'))
       })
       const end = store.hear({
         onCommit: following.wake,
-        lost: (err) => log.warn({ err }, 'the database is away: deliveries and questions get 503'),
-        found: (ms) => log.info({ outForSeconds: Math.round(ms / 1_000) }, 'the database is back'),
+        lost: (err) => log.warn({ err }, 'PostgreSQL is unreachable: deliveries and questions get 503'),
+        found: (ms) => log.info({ outForSeconds: Math.round(ms / 1_000) }, 'PostgreSQL is reachable again'),
       })
       return async () => {
         await end()

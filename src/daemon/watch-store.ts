@@ -53,13 +53,13 @@ export function watchStore(deps: WatchStoreDeps): Schedule {
         const count = await refreshDue()
         if (count === 0) return
         onChanged()
-        log.info({ count }, 'access ran out by the clock')
+        log.info({ count }, 'access has expired')
       },
       failed: 'could not store expired access',
     },
     {
       run: createWarnOfGaps({ readGaps: gapsNow, endpointNames, log }),
-      failed: 'could not look for silent endpoints',
+      failed: 'could not check for silent endpoints',
     },
     { run: saveKeyUses, failed: 'could not store when API keys were used' },
   )

@@ -45,7 +45,7 @@ export function checkSecrets(endpoints: readonly Endpoint[], now: number): reado
     }
     const ended = ends.filter((end) => end <= now).length
     const all = counted(ends.length, 'secret')
-    const proving = `${ended === 1 ? 'has ended, and still proves' : 'have ended, and still prove'} imports`
+    const proving = `${ended === 1 ? 'has expired, but still verifies' : 'have expired, but still verify'} imports`
     return ok(what, `${environment}, ${ended === 0 ? all : `${ended} of ${all} ${proving}`}`)
   })
 }
@@ -60,7 +60,7 @@ export function checkDeliveries(endpoints: readonly Endpoint[], gaps: DeliveryGa
     const usual = usualInterval === null ? '' : `, usually every ${durationText(usualInterval)}`
     const detail = `last at ${instantText(lastAt)}${usual}, now ${durationText(current)} ago`
     if (!isUnusual) return ok(what, detail)
-    const todo = 'ask the sender what it delivered, and test the way here: proxy, certificate, firewall'
+    const todo = 'ask the sender what it delivered, and check the path to here: proxy, certificate, firewall'
     return warn(what, `${detail}, unusually long`, todo)
   })
 }
@@ -73,7 +73,7 @@ export function checkRefusals(endpoints: readonly Endpoint[], { rejected }: Daem
     if (own.length === 0) return ok(what, 'none')
     const detail = own.map(({ code, count }) => `${count} ${code}`).join(', ')
     const isSuspicious = own.some(({ code }) => WORTH_A_LOOK.includes(code))
-    const todo = 'see the daemon’s log for the problem of each: a secret, or a clock'
+    const todo = 'see the daemon’s log for the cause of each: a secret, or a clock'
     return isSuspicious ? warn(what, detail, todo) : ok(what, detail)
   })
 }
@@ -87,7 +87,7 @@ const STEP_MS = 60_000
 /** How far the sender lets two clocks differ. */
 const AHEAD_MS = 300_000
 
-const SET_CLOCK = 'set this machine’s clock, and keep it set (NTP)'
+const SET_CLOCK = 'set this machine’s clock, and keep it in sync (NTP)'
 
 /** Checks whether the clock can be right: signatures and the end of access depend on it. */
 export async function checkClock(
@@ -112,7 +112,7 @@ async function checkNow(db: Db, now: number): Promise<Finding> {
     return fail('clock', `it shows ${shown}, and an event arrived at ${instantText(receivedAt)}`, SET_CLOCK)
   }
   if (createdAt !== null && createdAt > now + AHEAD_MS) {
-    return warn('clock', `it shows ${shown}, and an event is of ${instantText(createdAt)}`, SET_CLOCK)
+    return warn('clock', `it shows ${shown}, and an event is dated ${instantText(createdAt)}`, SET_CLOCK)
   }
   return ok('clock', shown)
 }
@@ -127,7 +127,7 @@ export async function checkEvents(db: Db, now: number): Promise<readonly Finding
   const quarantined = waiting.filter(({ disposition }) => disposition === 'quarantined')
   const isLong = held.some(({ oldestAt }) => now - oldestAt > HELD_LONG_MS)
   const conflicts = await countConflicts(db)
-  const bodies = `${conflicts} other ${conflicts === 1 ? 'body' : 'bodies'} came under ids of stored events, which are kept`
+  const bodies = `${conflicts} other ${conflicts === 1 ? 'body' : 'bodies'} arrived with ids of stored events; the stored ones are kept`
   return [
     isLong
       ? warn('held', `${countsText(held)}, some for more than a day`, showing(held))
@@ -142,7 +142,7 @@ export async function checkEvents(db: Db, now: number): Promise<readonly Finding
 }
 
 const FIND_CONFLICTS =
-  'ask the sender which is right; `latchkey events list --conflicts`, of either environment, lists them all'
+  'ask the sender which is right; `latchkey events list --conflicts` lists them, for either environment'
 
 const CONFLICTS_NAMED = 3
 

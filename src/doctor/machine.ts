@@ -16,7 +16,7 @@ export function checkFiles({ path: config, database }: Config): readonly Finding
       // Other checks report a missing file.
       const mode = statSync(path, { throwIfNoEntry: false })?.mode ?? 0
       if ((mode & OTHERS) === 0) return []
-      const detail = `others may open ${path}, of mode ${(mode & 0o777).toString(8).padStart(4, '0')}`
+      const detail = `others can open ${path}, with the mode ${(mode & 0o777).toString(8).padStart(4, '0')}`
       // A config may have no secrets of its own.
       return [(path === config ? warn : fail)('files', detail, `chmod 600 ${path}`)]
     } catch (error) {
@@ -55,7 +55,7 @@ export function checkDisk(file: string): readonly Finding[] {
   const { bavail, bsize } = statfsSync(dirname(file))
   const free = bavail * bsize
   const detail = `${bytesText(free)} free, ${bytesText(sizeOf(file))} used`
-  const todo = `free space on the disk of ${file}: deliveries that do not fit are refused`
+  const todo = `free some space on the disk of ${file}; until then, deliveries that do not fit are refused`
   if (free < FREE_AT_LEAST + sizeOf(`${file}-wal`)) return [fail('disk', detail, todo)]
   return [free < FREE_BETTER ? warn('disk', detail, todo) : ok('disk', detail)]
 }
@@ -63,7 +63,7 @@ export function checkDisk(file: string): readonly Finding[] {
 /** Checks the size of the write-ahead log. */
 export function checkLog(file: string): readonly Finding[] {
   const size = sizeOf(`${file}-wal`)
-  const detail = `the write-ahead log has ${bytesText(size)}`
+  const detail = `the write-ahead log is ${bytesText(size)}`
   if (size <= WAL_AT_MOST) return [ok('log', detail)]
   return [warn('log', detail, 'a process keeps the database open: end it, or restart the daemon')]
 }
@@ -78,9 +78,9 @@ const LATE = 1.5
 /** Checks that backups are made as often as the config says. */
 export function checkBackup({ backup, database }: Config, now: number): readonly Finding[] {
   if (database.postgres !== undefined)
-    return [ok('backup', 'by the tools of PostgreSQL, which this does not see')]
+    return [ok('backup', 'made with PostgreSQL tools, which this check can’t see')]
   if (backup === null) {
-    return [ok('backup', 'none are scheduled; `latchkey backup` makes one')]
+    return [ok('backup', 'none are scheduled; `latchkey backup` creates one')]
   }
   const { folder, everyMs } = backup
   const newestAt = orRefusal(() => newestBackupAt(folder, now))

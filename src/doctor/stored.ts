@@ -37,7 +37,7 @@ function missing(config: Config, now: number): Finding {
   const newest = newestBackup(config, now)
   const backup = newest === null ? '`latchkey restore`' : `the newest: \`latchkey restore ${newest}\``
   const todo = `put the database back, or replace it with a backup (${backup}); to start over, move the log away`
-  return fail('database', `${file} is missing or empty, though its log is there`, todo)
+  return fail('database', `${file} is missing or empty, but its write-ahead log is there`, todo)
 }
 
 const RESTORE = 'stop the daemon, and restore a backup: `latchkey restore`'
@@ -46,7 +46,7 @@ const RESTORE = 'stop the daemon, and restore a backup: `latchkey restore`'
 export function unreadable(what: string, error: unknown): Finding {
   if (error instanceof Error && isOfPostgres(error)) {
     const detail = `the database can’t be read: ${(error.cause instanceof Error ? error.cause : error).message}`
-    return fail(what, detail, 'check that its server runs, and database.url')
+    return fail(what, detail, 'check that the server is running, and check database.url')
   }
   if (isLatchkeyError(error, 'store_unavailable')) return fail(what, error.message, RESTORE)
   if (!(error instanceof Error)) throw error
@@ -62,14 +62,14 @@ export async function checkSchema(db: Db): Promise<Finding> {
     const pending = await pendingMigrations(db)
     if (pending.length === 0) return ok('schema', 'current')
     const todo = 'start the daemon, which updates it: `latchkey serve`'
-    return warn(
-      'schema',
-      `older by ${counted(pending.length, 'step')}, of which the first is ${pending[0]}`,
-      todo,
-    )
+    return warn('schema', `older by ${counted(pending.length, 'step')}, starting with ${pending[0]}`, todo)
   } catch (error) {
     if (!isLatchkeyError(error, 'schema_too_new')) throw error
-    return fail('schema', error.message.replace(/\.$/, ''), 'run the Latchkey that wrote it, or a newer one')
+    return fail(
+      'schema',
+      error.message.replace(/\.$/, ''),
+      'install the version that wrote it, or a newer one',
+    )
   }
 }
 
@@ -86,7 +86,7 @@ export async function checkIntegrity(db: Db, thorough: boolean): Promise<readonl
   const faults = await findDamage(db, thorough)
   const [first] = faults
   if (first === undefined) return [ok('integrity', thorough ? 'sound, indexes included' : 'sound')]
-  const detail = `damaged, in ${counted(faults.length, 'place')} at least: ${first}`
+  const detail = `damaged in at least ${counted(faults.length, 'place')}: ${first}`
   return [fail('integrity', detail, RESTORE)]
 }
 

@@ -23,9 +23,9 @@ function checkMemberships({ paused, unconfirmed, targets }: SyncStatusJson): rea
   const waiting = total('waiting')
   const detail = [
     counted(targets.length, 'target'),
-    `${total('settled')} as they should be`,
+    `${total('settled')} settled`,
     `${total('due') + total('retrying')} under way`,
-    ...(waiting === 0 ? [] : [`${waiting} until the customer joins`]),
+    ...(waiting === 0 ? [] : [`${waiting} waiting for the customer to join`]),
   ].join(', ')
   const parked = total('parked')
   return [
@@ -44,7 +44,7 @@ function checkMemberships({ paused, unconfirmed, targets }: SyncStatusJson): rea
       : [
           warn(
             'sync bound',
-            `${counted(unconfirmed, 'removal')} above the bound, which are not made`,
+            `${counted(unconfirmed, 'removal')} above the bound, held for review`,
             'review them: `latchkey sync plan`',
           ),
         ]),
@@ -60,9 +60,11 @@ function checkStops({ checked, platforms, targets }: SyncStatusJson): readonly F
   const problems = checked?.problems.filter(({ about }) => !stopped.some(({ name }) => name === about)) ?? []
   return [
     ...stopped.flatMap(({ name, reason }) =>
-      reason === null ? [] : [fail(`sync ${name}`, `stopped: ${reason.message}`, 'then `latchkey sync run`')],
+      reason === null
+        ? []
+        : [fail(`sync ${name}`, `stopped: ${reason.message}`, 'then run `latchkey sync run`')],
     ),
-    ...problems.map(({ about, message }) => fail(`sync ${about}`, message, 'then `latchkey sync check`')),
+    ...problems.map(({ about, message }) => fail(`sync ${about}`, message, 'then run `latchkey sync check`')),
   ]
 }
 

@@ -74,7 +74,7 @@ async function checkErasures(db: Db, list: string | null, isServed: boolean): Pr
   }
   if (listed !== null && listed.unreadable > 0) {
     const detail = `${counted(listed.unreadable, 'line')} of ${list} can’t be read`
-    return warn('erasures', detail, 'put a copy of the list in its place, or remove those lines')
+    return warn('erasures', detail, 'replace the list with a good copy, or remove those lines')
   }
   if (list !== null && (erased.length !== onList.size || !erased.every((key) => onList.has(key)))) {
     return warn(
@@ -104,14 +104,19 @@ function checkBodies(
 ): Finding {
   if (oldestAt === null) return ok('bodies', 'none')
   const age = (at: number): string => durationText(Math.max(0, now - at))
-  const oldest = `the oldest came ${age(oldestAt)} ago`
+  const oldest = `the oldest arrived ${age(oldestAt)} ago`
   if (retention === null) return ok('bodies', `${oldest}; they are kept for ever`)
   const hasOlder = nextAt !== null && nextAt > oldestAt
-  const detail = hasOlder ? `${oldest}, the next to go ${age(nextAt)} ago` : oldest
+  const detail = hasOlder ? `${oldest}, the next to be removed arrived ${age(nextAt)} ago` : oldest
   const isLate = nextAt !== null && now - nextAt > retention.bodiesAfterMs + RETENTION_LATE_MS
-  if (!isLate) return ok('bodies', `${detail}; they go after ${durationText(retention.bodiesAfterMs)}`)
-  const todo = 'let the daemon run, and see its log'
-  return warn('bodies', `${detail}, and should be gone after ${durationText(retention.bodiesAfterMs)}`, todo)
+  if (!isLate)
+    return ok('bodies', `${detail}; they are removed after ${durationText(retention.bodiesAfterMs)}`)
+  const todo = 'keep the daemon running, and see its log'
+  return warn(
+    'bodies',
+    `${detail}, and should have been removed after ${durationText(retention.bodiesAfterMs)}`,
+    todo,
+  )
 }
 
 /** Only reported if there are any: retention skips them until they take effect. */

@@ -125,7 +125,7 @@ export function createBasisTracker({ firstPaid, cyclePayments, successPays }: So
     },
     /** Without a basis there is no access. */
     exists: () => basis !== null,
-    /** Undefined: the payment is not taken back. */
+    /** Undefined: the payment is not revoked. */
     takeBackOf: (paymentId: string) => takenBack?.get(paymentId),
     /** Cycles without a known payment. */
     cyclesWithoutPayment: () => cyclesWithoutPayment,

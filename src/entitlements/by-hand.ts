@@ -101,7 +101,7 @@ export function foldActs(events: readonly ManualEvent[] = []): ActsOnCustomer {
 
 /**
  * What a source gives an erased customer: each stretch of access that began earlier ends at the erasure, despite
- * renewals and plan changes. Later access counts, and a grant by hand begins access again.
+ * renewals and plan changes. Later access counts, and a manual grant begins access again.
  */
 export function afterErasures(source: SourceState, erasures: readonly Erasure[]): SourceState {
   if (erasures.length === 0) return source

@@ -18,7 +18,7 @@ import type {
   SourceView,
 } from './model.js'
 import type { Policy } from './policy.js'
-import { END_REASON_TEXT, type Step, sentenceOf, time } from './reasons.js'
+import { endReasonText, type Step, sentenceOf, time } from './reasons.js'
 
 /** What the store adds to an event. Instants are epoch milliseconds. */
 export interface StoredSourceEvent extends ByHand {
@@ -84,7 +84,7 @@ function explainParts(account: StoredAccount, productId: string, instant: Instan
     blocks: blocksOn(productId, blocks, instant).map(explainBlock),
     erasures: erasures.map((erasure) => ({
       ...erasure,
-      sentence: `${customerId} was erased at ${time(erasure.at)}: access that began before ended with that.`,
+      sentence: `${customerId} was erased at ${time(erasure.at)}: access from before that ended then.`,
     })),
     /** Future ends. */
     ends: entitlement.sources.flatMap((view) => comingEnds(view, erasures)),
@@ -160,19 +160,19 @@ function comingEnds(view: SourceView, erasures: readonly Erasure[]): ComingEnd[]
   const source = { kind, id }
   if (!active) return []
   if (until !== null && reason !== null) {
-    const sentence = `Access by ${nameOf(source)} ends at ${time(until)}: ${endText(view, erasures)}.`
+    const sentence = `Access through ${nameOf(source)} ends at ${time(until)}: ${endText(view, erasures)}.`
     return [{ source, at: until, reason, eventId, sentence }]
   }
   if (!cancelAtPeriodEnd) return []
   const when = periodEnd === null ? 'when its period ends' : `when its period ends, at ${time(periodEnd)}`
-  const sentence = `The ${nameOf(source)} is to be canceled ${when}; access goes on until it is.`
+  const sentence = `The ${nameOf(source)} will be canceled ${when}; access continues until then.`
   return [{ source, at: periodEnd, reason: 'canceled', eventId: null, sentence }]
 }
 
 /** Why access is as it is, in one or two sentences. */
 function summaryOf(explanation: Explained, isKnown: boolean): string {
   const { customerId, environment, entitlement } = explanation
-  if (!isKnown) return `Nothing is known of ${customerId} in ${environment}: no event names them.`
+  if (!isKnown) return `Nothing is known about ${customerId} in ${environment}: no event names them.`
   if (entitlement.active) return summaryOfActive(explanation)
   return entitlement.status === 'none' ? summaryOfNone(explanation) : summaryOfEnded(explanation)
 }
@@ -181,46 +181,45 @@ function summaryOfActive({ customerId, productId, entitlement, erasures }: Expla
   const { since, until, pastDue, sources } = entitlement
   const active = sources.filter((source) => source.active)
   const by = active.map(nameOf).join(' and ')
-  const access = `${customerId} has access to ${productId} since ${time(Number(since))}, by ${by}.`
+  const access = `${customerId} has had access to ${productId} since ${time(Number(since))}, through ${by}.`
   const last = active.findLast((source) => source.until === until)
   if (until !== null) return `${access} It ends at ${time(until)}: ${endText(last, erasures)}.`
-  if (pastDue) return `${access} A payment is overdue, and access goes on until the subscription is over.`
+  if (pastDue) return `${access} A payment is overdue, and access continues until the subscription ends.`
   return `${access} No end is known.`
 }
 
 function summaryOfEnded({ customerId, productId, entitlement, erasures }: Explained): string {
   const { status, until, sources } = entitlement
   if (status === 'blocked') return `${customerId} is blocked from ${productId}.`
-  const ended = `${customerId} has no access to ${productId}`
   const last = sources.findLast((source) => source.until === until)
-  if (last === undefined) return `${ended}.`
-  return `${ended} since ${time(Number(until))}: ${endText(last, erasures)} (${last.eventId} of ${nameOf(last)}).`
+  if (last === undefined) return `${customerId} has no access to ${productId}.`
+  return `${customerId} has had no access to ${productId} since ${time(Number(until))}: ${endText(last, erasures)} (${last.eventId} of ${nameOf(last)}).`
 }
 
 function summaryOfNone({ customerId, productId, asOf, sources, held }: Explained): string {
   const intervals = sources.flatMap((source) => source.intervals)
   if (intervals.some((interval) => interval.productId === productId)) {
-    return `${customerId} had not been given access to ${productId} by ${time(asOf)}.`
+    return `${customerId} had not yet been given access to ${productId} at ${time(asOf)}.`
   }
   const never = `${customerId} has never had access to ${productId}`
   const waiting = held.filter((event) => event.customerId !== null).length
-  if (waiting === 1) return `${never}. One event waits.`
-  if (waiting > 1) return `${never}. ${waiting} events wait.`
+  if (waiting === 1) return `${never}. One event is waiting.`
+  if (waiting > 1) return `${never}. ${waiting} events are waiting.`
   const events = sources.flatMap((source) => source.events).sort((a, b) => a.createdAt - b.createdAt)
   // The newest event that is more than information explains most; else the newest.
   const decisive = events.findLast(({ note }) => note.code !== 'informed') ?? events.at(-1)
   return decisive === undefined
-    ? `${never}: no event of theirs is about it.`
+    ? `${never}: none of their events is about it.`
     : `${never}. ${decisive.sentence}`
 }
 
 /** Why access by a source ends or ended; an erasure counts before the source's own reason. */
 function endText(source: SourceView | undefined, erasures: readonly Erasure[]): string {
   if (erasures.some(({ eventId }) => eventId === source?.eventId)) return 'the customer was erased'
-  return source?.reason ? END_REASON_TEXT[source.reason] : 'no reason is known'
+  return source?.reason ? endReasonText(source.reason, source.kind) : 'the reason is not known'
 }
 
-/** What people call a source; the id of a grant by hand is of no use to them. */
+/** What people call a source; the id of a manual grant is of no use to them. */
 function nameOf({ kind, id }: SourceKey): string {
-  return kind === 'manual' ? 'a grant by hand' : `${kind} ${id}`
+  return kind === 'manual' ? 'a manual grant' : `${kind} ${id}`
 }

@@ -23,7 +23,7 @@ export type KeptSubscription = Kept<SubscriptionEvent, (typeof KEPT)['subscripti
 /** Types that the provider sends: the policy decides their effect. */
 export type SourceEvent = KeptPayment | KeptSubscription
 
-/** A grant by hand, or its revocation: the only changes by hand that form a source. */
+/** A manual grant, or its revocation: the only manual changes that form a source. */
 export interface GrantAct extends Kept<ManualEvent, (typeof KEPT)['manual'][number]> {
   readonly type: 'manual.granted' | 'manual.revoked'
   readonly productId: string
@@ -63,7 +63,7 @@ const PAYMENT_TYPES: Readonly<Record<PaymentEvent['type'], TypeFacts>> = {
   'payment.partially_refunded': { code: 'pp', ends: 'refunded', name: 'Partial refund' },
   'payment.chargeback': { code: 'pb', ends: 'charged_back', name: 'Chargeback' },
   'payment.settled': { code: 'pt', ends: 'failed', name: 'Settlement' },
-  'checkout.initiated': { code: 'ci', ends: 'failed', name: 'Begun checkout' },
+  'checkout.initiated': { code: 'ci', ends: 'failed', name: 'Started checkout' },
   'checkout.succeeded': { code: 'cs', ends: 'failed', name: 'Completed checkout' },
   'checkout.failed': { code: 'cf', ends: 'failed', name: 'Failed checkout' },
   'checkout.canceled': { code: 'cx', ends: 'voided', name: 'Canceled checkout' },
@@ -77,8 +77,8 @@ export const SUBSCRIPTION_TYPES: Readonly<Record<SubscriptionEvent['type'], Subs
   'subscription.expired': { code: 'se', ends: 'expired', name: 'Expiry', pays: null, plan: false },
 }
 const GRANT_TYPES: Readonly<Record<GrantAct['type'], TypeFacts>> = {
-  'manual.granted': { code: 'mg', ends: 'revoked', name: 'Grant by hand' },
-  'manual.revoked': { code: 'mr', ends: 'revoked', name: 'End of the grant by hand' },
+  'manual.granted': { code: 'mg', ends: 'revoked', name: 'Manual grant' },
+  'manual.revoked': { code: 'mr', ends: 'revoked', name: 'End of the manual grant' },
 }
 
 /** Every type of event that forms sources, by subject and together. */
@@ -118,7 +118,7 @@ export interface AccessInterval {
   readonly eventId: string
 }
 
-/** A grant by hand: if access is already running, it only changes its end. */
+/** A manual grant: if access is already running, it only changes its end. */
 export interface GrantByHand {
   /** Epoch milliseconds. */
   readonly at: number

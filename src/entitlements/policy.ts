@@ -52,7 +52,7 @@ export const DOCUMENTED_POLICY: Policy = {
   lapseAfter: null,
 }
 
-/** Types that always take back, whatever the rows say: such a payment will never be paid. */
+/** Types that always revoke, whatever the rows say: such a payment will never be paid. */
 export const TERMINAL_TYPES: readonly PaymentEventType[] = ['checkout.canceled', 'payment.canceled']
 
 /** The row of the table that matches an event, and its side. */
@@ -124,7 +124,7 @@ export function isDecisive(type: SourceEvent['type'], policy: Policy): boolean {
   return tableOf(policy).decisive.has(type)
 }
 
-/** A payment event that names its subscription but no payment can't grant or take back anything. */
+/** A payment event that names its subscription but no payment can't grant or revoke anything. */
 export function onlyInforms(event: SourceEvent): boolean {
   return event.subject === 'payment' && event.paymentId === null
 }

@@ -1,10 +1,17 @@
 /* What the folds say about each event: every reason and change in an explanation, and the words for each. */
 
-import { type EndReason, type FoldableEvent, type HoldReason, type SourceKey, TYPES } from './model.js'
+import {
+  type EndReason,
+  type FoldableEvent,
+  type HoldReason,
+  type SourceKey,
+  type SourceKind,
+  TYPES,
+} from './model.js'
 import type { PolicyRow } from './policy.js'
 
 type OfPayment = { paymentId: string }
-/** `by`: the event that took the payment back. */
+/** `by`: the event that revoked the payment. */
 type TakenBack = OfPayment & { by: string }
 /** `basis`: the payment that access depends on; null: the subscription itself. `since`: the event that set it. */
 type OtherBasis = OfPayment & { basis: string | null; since: string }
@@ -23,18 +30,18 @@ const NOTES = {
   informed: () => 'for information only, since the policy lets it change nothing',
   payment_unnamed: () => 'for information only, since it names no payment',
   paid: ({ paymentId }: OfPayment) => `${paymentId} counts as paid from here on`,
-  paid_already: ({ paymentId }: OfPayment) => `${paymentId} counted as paid already`,
+  paid_already: ({ paymentId }: OfPayment) => `${paymentId} already counted as paid`,
   waits_for_cycle: (kept: OtherBasis) =>
-    `${basisText(kept)}, and a further payment counts once a renewal says what it paid`,
+    `${basisText(kept)}, and another payment counts once a renewal says what it paid`,
   /** `payment.succeeded` that is not a grant. */
-  success_only: (_: OfPayment) => 'it counts once the subscription says that a cycle was paid',
+  success_only: (_: OfPayment) => 'it counts once the subscription reports a paid cycle',
   paid_before_end: ({ paymentId, endedBy }: OfPayment & { endedBy: string }) =>
     `${paymentId} was first paid before ${endedBy} ended the subscription, and does not bring it back`,
-  final_take_back: ({ paymentId, by }: TakenBack) => `${paymentId} was taken back for good by ${by}`,
+  final_take_back: ({ paymentId, by }: TakenBack) => `${paymentId} was revoked for good by ${by}`,
   /** Access depended on the payment. */
-  taken_back: ({ paymentId }: OfPayment) => `${paymentId} counts no more`,
-  taken_back_already: ({ paymentId, by }: TakenBack) => `${paymentId} was taken back by ${by} already`,
-  /** The payment is taken back, but access depends on another one. */
+  taken_back: ({ paymentId }: OfPayment) => `${paymentId} no longer counts`,
+  taken_back_already: ({ paymentId, by }: TakenBack) => `${paymentId} was already revoked by ${by}`,
+  /** The payment is revoked, but access depends on another one. */
   basis_kept: (kept: OtherBasis) => basisText(kept),
   nothing_to_end: ({ paymentId }: OfPayment) => `access did not depend on ${paymentId}`,
   /** By `failedRenewal: "revoke"`. */
@@ -47,27 +54,27 @@ const NOTES = {
   cycle_failed: ({ paymentId, by }: TakenBack) =>
     `${paymentId} should have paid this cycle, but failed at ${by}: the cycle waits until it is paid`,
   cycle_taken_back: ({ paymentId, by }: TakenBack) =>
-    `${paymentId} should have paid this cycle, and was taken back by ${by}`,
+    `${paymentId} should have paid this cycle, but was revoked by ${by}`,
   cycle_without_payment: () => 'no known payment paid the cycle, so no refund can end it',
   /** By `paidCycle: "informs"`. */
   cycle_ignored: () => 'no payment of this cycle is known, and the policy asks for one',
   subscription_ended: () => 'the subscription is over',
-  subscription_ended_already: () => 'the subscription was giving no access any more',
-  canceled: ({ at }: { at: number }, createdAt: number) =>
+  subscription_ended_already: () => 'the subscription no longer gave access',
+  canceled: ({ at }: { at: number }, { createdAt }: FoldableEvent) =>
     at === createdAt ? 'it takes effect at once' : `it takes effect at ${time(at)}`,
   canceled_already: ({ at, by }: { at: number; by: string }) =>
     `${by} had already set the end to ${time(at)}`,
   plan_changed: ({ to, chargedTo }: PlanChange) =>
     `the plan is ${to} from here on, ${chargedTo === null ? 'without a charge' : `charged to ${chargedTo}`}`,
   plan_change_unpaid: ({ productId, chargedTo, by }: UnpaidPlan) =>
-    `the charge for ${productId}, ${chargedTo}, was taken back by ${by}, so the plan stays`,
-  /** The charge of the change to `from` is taken back. */
+    `the charge for ${productId}, ${chargedTo}, was revoked by ${by}, so the plan stays the same`,
+  /** The charge of the change to `from` is revoked. */
   plan_change_undone: ({ from, to }: PlanMove) => `it was the charge for ${from}, so the plan is ${to} again`,
   plan_change_restored: ({ to }: PlanMove) => `it is the charge for ${to}, so the plan is ${to} after all`,
   /** By hand; `until` null: for good. */
   granted: ({ until }: { until: number | null }) => (until === null ? 'for good' : `until ${time(until)}`),
-  revoked: () => 'the grant by hand is revoked',
-  not_granted: () => 'nothing was granted by hand at that time',
+  revoked: () => 'the manual grant is revoked',
+  not_granted: () => 'there was no manual grant at that time',
 }
 
 /** What an event changed, as a sentence. Codes and facts are part of the API. */
@@ -75,16 +82,16 @@ const CHANGES = {
   access_given: ({ productId }: { productId: string }) => `Access to ${productId} begins.`,
   access_ended: ({ productId }: { productId: string }) => `Access to ${productId} ends.`,
   access_moved: ({ from, to }: { from: string; to: string }) => `Access moves from ${from} to ${to}.`,
-  end_set: ({ at, reason }: Omit<EndMove, 'from'>) =>
-    `It now ends at ${time(at)}: ${END_REASON_TEXT[reason]}.`,
-  end_moved: ({ from, at, reason }: EndMove) =>
-    `Its end moves from ${time(from)} to ${time(at)}: ${END_REASON_TEXT[reason]}.`,
-  end_lifted: ({ from }: Omit<EndMove, 'at'>) => `Its end at ${time(from)} is lifted.`,
+  end_set: ({ at, reason }: Omit<EndMove, 'from'>, { subject }: FoldableEvent) =>
+    `It now ends at ${time(at)}: ${endReasonText(reason, subject)}.`,
+  end_moved: ({ from, at, reason }: EndMove, { subject }: FoldableEvent) =>
+    `Its end moves from ${time(from)} to ${time(at)}: ${endReasonText(reason, subject)}.`,
+  end_lifted: ({ from }: Omit<EndMove, 'at'>) => `Its end at ${time(from)} is removed.`,
   past_due: () => 'A payment is overdue from here on.',
   past_due_over: () => 'No payment is overdue any more.',
   cancellation_announced: ({ at }: { at: number | null }) =>
-    `It is to be canceled when the period ends${at === null ? '' : `, at ${time(at)}`}.`,
-  cancellation_withdrawn: () => 'It is not to be canceled any more.',
+    `It will be canceled when the period ends${at === null ? '' : `, at ${time(at)}`}.`,
+  cancellation_withdrawn: () => 'The pending cancellation is dropped.',
 }
 
 /** One code of a table, with the facts in its words. */
@@ -115,22 +122,25 @@ export type Observe = (step: Step) => void
  * @param source the source of the event; null if unknown
  */
 export function sentenceOf({ event, note, changes }: Omit<Step, 'row'>, source: SourceKey | null): string {
-  const { type, subject, createdAt } = event
+  const { type, subject } = event
   const about = subject === 'payment' ? event.paymentId : subject === 'subscription' ? source?.id : null
   const heading = about ? `${TYPES[type].name} of ${about}` : TYPES[type].name
   const isShown = note.code === 'informed' && changes.length > 0
-  const clause = isShown ? 'it shows the state of the subscription' : wordsOf(note, createdAt)
-  return [`${heading}: ${clause}.`, ...changes.map((change) => wordsOf(change, createdAt))].join(' ')
+  const clause = isShown ? 'it shows the state of the subscription' : wordsOf(note, event)
+  return [`${heading}: ${clause}.`, ...changes.map((change) => wordsOf(change, event))].join(' ')
 }
 
-function wordsOf(reason: Note | Change, createdAt: number): string {
-  const words = { ...NOTES, ...CHANGES }[reason.code] as (facts: typeof reason, createdAt: number) => string
-  return words(reason, createdAt)
+function wordsOf(reason: Note | Change, event: FoldableEvent): string {
+  const words = { ...NOTES, ...CHANGES }[reason.code] as (
+    facts: typeof reason,
+    event: FoldableEvent,
+  ) => string
+  return words(reason, event)
 }
 
 function basisText({ basis, since }: OtherBasis): string {
   return basis === null
-    ? `the subscription runs without a known payment since ${since}`
+    ? `the subscription has run without a known payment since ${since}`
     : `${basis} has paid this cycle since ${since}`
 }
 
@@ -148,13 +158,18 @@ export const END_REASON_TEXT: Readonly<Record<EndReason, string>> = {
   failed: 'the payment failed',
   refunded: 'the payment was refunded',
   charged_back: 'the payment was charged back',
-  voided: 'the payment was called off',
+  voided: 'the payment was canceled',
   expired: 'the subscription expired',
   canceled: 'the subscription was canceled',
   completed: 'its fixed term ends',
   lapsed: 'no renewal came in time',
   moved: 'the plan was changed to another product',
   revoked: 'it was revoked by hand',
+}
+
+/** Why a source of this kind ended, or will end: a manual grant has no term, it expires. */
+export function endReasonText(reason: EndReason, kind: SourceKind): string {
+  return kind === 'manual' && reason === 'completed' ? 'the grant expires' : END_REASON_TEXT[reason]
 }
 
 /** ISO 8601, in UTC. */

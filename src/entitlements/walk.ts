@@ -172,17 +172,17 @@ function changesOf(event: SourceEvent, before: Terms, after: Terms): Change[] {
 
 interface Naming {
   readonly productId: string
-  /** The payment that a plan change was charged to; while that is taken back, the change does not count. */
+  /** The payment that a plan change was charged to; while that is revoked, the change does not count. */
   readonly charge: string | null
 }
 
-/** The newest naming counts if its charge, if any, is not taken back. */
+/** The newest naming counts if its charge, if any, is not revoked. */
 function productAmong(namings: readonly Naming[], { takeBackOf }: BasisTracker): string | null {
   const counts = namings.findLast(({ charge }) => charge === null || !takeBackOf(charge))
   return counts?.productId ?? null
 }
 
-/** The namings that may still count, oldest first: if a charge is taken back, an earlier one counts again. */
+/** The namings that may still count, oldest first: if a charge is revoked, an earlier one counts again. */
 function namingsAfter(namings: readonly Naming[], productId: string, charge: string | null) {
   // One without a charge always counts, so no earlier one ever will again.
   if (charge !== null) return [...namings, { productId, charge }]

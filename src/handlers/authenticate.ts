@@ -71,8 +71,8 @@ export function createAuthenticate(deps: AuthenticateDeps): Authenticate {
     if (key === null) throw refuse(req, header === null || tokenIn(header) === null ? 'missing' : 'wrong')
     if (key.expiresAt !== null && key.expiresAt <= clock()) {
       const todo = key.isReplaced
-        ? 'it was replaced, so use the new key of its name'
-        : 'make a new one with `latchkey keys rotate`'
+        ? 'it was replaced, so use the new key with its name'
+        : 'create a new one with `latchkey keys rotate`'
       throw refuse(req, 'expired', todo)
     }
     markProved(req)

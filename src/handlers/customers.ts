@@ -121,7 +121,10 @@ export const changeAnswer = z.object({
 export async function readChanges({ readChangePage, catalog }: ChangeLogDeps, query: ChangePageQuery) {
   const found = await readChangePage(query)
   if (found === null) {
-    throw new LatchkeyError('cursor_reset', 'This change log has no such cursor: start again without one.')
+    throw new LatchkeyError(
+      'cursor_reset',
+      'This cursor is not from this change log. Start again without one.',
+    )
   }
   const { featuresOf } = catalog()
   return found.map((change) => ({ ...change, features: featuresOf(change.productId) }))
@@ -136,7 +139,7 @@ const reasonText = z
   .min(1, 'is empty')
   .refine(
     (text) => isPlainText(text, MAX_REASON_LENGTH),
-    `is over ${MAX_REASON_LENGTH} characters, or more than a line`,
+    `is over ${MAX_REASON_LENGTH} characters, or more than one line`,
   )
 const why = { reason: reasonText }
 const perhapsWhy = { reason: reasonText.nullish() }

@@ -238,7 +238,7 @@ function notServed(res: Response): LatchkeyError {
 }
 
 function routeNotFound(): LatchkeyError {
-  return new LatchkeyError('route_not_found', 'There is nothing here.')
+  return new LatchkeyError('route_not_found', 'There is no such route: see GET /docs.')
 }
 
 /** The error for a method that the path does not take. Sets `Allow` on the answer. */

@@ -154,7 +154,7 @@ export function refuseLine(reason: LineRefusal, detail: string): RefusedLine {
 
 function readManual({ environment, bodyBase64: body, receivedAt }: z.output<typeof manualLine>): ReadLine {
   if (parseManualEvent(body) === null) {
-    return refuseLine('line_invalid', 'bodyBase64 does not contain a change by hand')
+    return refuseLine('line_invalid', 'bodyBase64 does not contain a manual change')
   }
   const delivery = { endpoint: MANUAL_ENDPOINT, environment, body, headers: null, receivedAt }
   return { outcome: 'read', delivery }

@@ -140,7 +140,7 @@ export function createIngestQueue({ writeBatch, log, underWayAtMost, onWritten, 
 
   function refuseUnwritable(one: Waiting, error: unknown): void {
     const { delivery } = one
-    const what = isByHand(delivery) ? 'a change by hand' : 'a delivery'
+    const what = isByHand(delivery) ? 'a manual change' : 'a delivery'
     log.error({ err: error, environment: delivery.environment }, `${what} could not be written`)
     if (!isByHand(delivery)) refuse([one], 'The delivery could not be written.')
     else if (!isLatchkeyError(error, 'store_unavailable')) refuse([one], 'It could not be stored.')
@@ -215,7 +215,7 @@ export function createIngestQueue({ writeBatch, log, underWayAtMost, onWritten, 
 }
 
 function notStored(why: string, delivery: Incoming): LatchkeyError {
-  return new LatchkeyError('not_stored', `${why} ${isByHand(delivery) ? 'Give' : 'Send'} it again.`)
+  return new LatchkeyError('not_stored', `${why} ${isByHand(delivery) ? 'Try again.' : 'Send it again.'}`)
 }
 
 /** Whether a person sent it, as a change or in an import of unsigned lines: no sender repeats it. */

@@ -45,7 +45,7 @@ export function remarksOn({ prepared, disposition, isConflict }: WrittenDelivery
     const isOfItself = type === 'manual.erased' && actor === ERASED_AFTER_DELETION
     const message = isOfItself
       ? 'erased automatically: the provider has deleted the customer'
-      : 'changed by hand'
+      : 'manual change'
     remarks.push({ level: 'info', message, fields: { eventId, type, actor } })
     return remarks
   }

@@ -20,7 +20,10 @@ export function assertDatabase(file: string, access: Access): void {
 }
 
 function missingDatabase(file: string): LatchkeyError {
-  return new LatchkeyError('store_missing', `There is no database at ${file}: \`latchkey serve\` makes one.`)
+  return new LatchkeyError(
+    'store_missing',
+    `There is no database at ${file}: \`latchkey serve\` creates one.`,
+  )
 }
 
 /**

@@ -97,7 +97,9 @@ async function copyIntact(backup: string, part: string, onProgress?: OnProgress)
     assertIntact(part, backup)
   } catch (error) {
     if (!isLatchkeyError(error, 'backup_damaged')) throw error
-    throw new LatchkeyError('backup_damaged', `${error.message} Name another backup.`, { cause: error.cause })
+    throw new LatchkeyError('backup_damaged', `${error.message} Choose another backup.`, {
+      cause: error.cause,
+    })
   }
 }
 

@@ -63,7 +63,7 @@ export function startScheduledBackups(deps: ScheduledBackupsDeps): Schedule {
       )
       failedAt = null
       metrics.made(now)
-      log.info({ file, bytes, removed: pruneBackups(folder, keep, now) }, 'made a backup')
+      log.info({ file, bytes, removed: pruneBackups(folder, keep, now) }, 'created a backup')
     } catch (error) {
       failedAt = now
       if (stopping.aborted) return

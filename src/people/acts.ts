@@ -110,7 +110,7 @@ export function createPerformAct(deps: PerformActDeps): PerformAct {
 function usedBefore(): LatchkeyError {
   return new LatchkeyError(
     'idempotency_key_conflict',
-    'This Idempotency-Key was used for another act: use a new one.',
+    'This Idempotency-Key was used for a different request: use a new one.',
   )
 }
 
@@ -123,7 +123,7 @@ function refusePastEnd(act: Act, now: number): void {
 function refuseUngranted(productId: string, { entitlements }: AccessAnswer): void {
   const sources = entitlements.find((entitlement) => entitlement.productId === productId)?.sources ?? []
   if (sources.some(({ kind, active }) => kind === 'manual' && active)) return
-  throw new LatchkeyError('grant_not_found', 'The customer has no grant by hand for this product.')
+  throw new LatchkeyError('grant_not_found', 'The customer has no manual grant for this product.')
 }
 
 function refuseUnblocked(productId: string | null, blocks: readonly Block[]): void {
@@ -132,7 +132,7 @@ function refuseUnblocked(productId: string | null, blocks: readonly Block[]): vo
   const detail =
     inForce.length === 0
       ? 'The customer is not blocked.'
-      : 'This product is not blocked by itself: lift the block on every product.'
+      : 'There is no block on this product alone: lift the block on every product.'
   throw new LatchkeyError('block_not_found', detail)
 }
 

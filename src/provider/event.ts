@@ -166,13 +166,13 @@ export function parseManualEvent(body: Uint8Array): ManualEvent | null {
 
 /** Why authentic bytes can't be used. They are kept, and a later version of the program may read them. */
 export const QUARANTINE_TEXT = {
-  not_utf8: 'cannot be used, since its bytes are no UTF-8 text',
+  not_utf8: 'cannot be used, since its bytes are not UTF-8 text',
   not_json: 'cannot be used, since its body is not JSON',
-  not_an_object: 'cannot be used, since its body is no JSON object',
+  not_an_object: 'cannot be used, since its body is not a JSON object',
   nested_too_deep: 'cannot be used, since its body is nested too deep',
   duplicate_keys: 'cannot be used, since its body has a key twice, and nobody knows which one counts',
   id_invalid: 'cannot be used, since it has no id that could be kept',
-  created_at_invalid: 'cannot be used, since it does not tell when it happened',
+  created_at_invalid: 'cannot be used, since it does not say when it happened',
   created_at_in_future: 'cannot be used, since it is dated more than a day ahead of its receipt',
   livemode_mismatch: 'cannot be used, since it is about another environment than its endpoint',
   reference_id_invalid: 'cannot be used, since an id that it names could not be kept',

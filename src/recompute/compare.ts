@@ -90,7 +90,10 @@ export async function compareStored(
 }
 
 function policyChanged(): LatchkeyError {
-  return new LatchkeyError('rebuild_running', 'Another policy was put in force meanwhile: run it again.')
+  return new LatchkeyError(
+    'rebuild_running',
+    'Another policy was put in force in the meantime: run it again.',
+  )
 }
 
 /** Collects what differs. A group that is read again replaces what was found of its customers. */

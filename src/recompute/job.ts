@@ -88,7 +88,7 @@ export function brokenOff(job: Job, error: unknown, endedAt: number): Job {
   return { ...job, progress, outcome: { state: isStopped ? 'stopped' : 'failed', endedAt, reason } }
 }
 
-const ABANDONED = 'What ran it has ended: start it again to continue.'
+const ABANDONED = 'The daemon that ran it has stopped: start it again to continue.'
 
 /** A job whose process has ended. */
 export function abandoned(job: Job): Job {
@@ -113,5 +113,5 @@ export function busyWith({ kind }: Job, asked: Job['kind']): LatchkeyError {
     return new LatchkeyError('replay_running', 'Another replay is running: wait for it, or stop it.')
   }
   const what = kind === 'rebuild' && asked === 'rebuild' ? 'rebuild under another policy' : kind
-  return new LatchkeyError('rebuild_running', `A ${what} is running: wait for it.`)
+  return new LatchkeyError('rebuild_running', `A ${what} is running: wait for it to end.`)
 }

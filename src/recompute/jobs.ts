@@ -295,7 +295,7 @@ async function succeed(
 async function fail(job: Job, error: unknown, { writeSync, clock, log }: RecomputeJobsDeps): Promise<Job> {
   const ended = brokenOff(job, error, clock())
   const isStopped = ended.outcome.state === 'stopped'
-  // What it says is the answer to whoever asked.
+  // Its message is the answer to the caller.
   const isAnswer = (job.kind === 'verification' || job.kind === 'policy diff') && isLatchkeyError(error)
   if (!isStopped && !isAnswer) log.error({ err: error }, `the ${job.kind} failed`)
   if (isStopped && job.kind === 'rebuild') log.info('the rebuild was stopped: run it again to continue')

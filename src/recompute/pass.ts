@@ -166,7 +166,7 @@ function countsAfter(counts: ReplayCounts, events: readonly GroupEvent[], differ
   return next
 }
 
-/** Settles all groups of the job, and then whoever has to be searched for. */
+/** Settles all groups of the job, and then the customers that have to be searched for. */
 export async function runPass<Connection extends Db>(
   pass: Pass,
   work: Work<Connection>,

@@ -60,7 +60,7 @@ export async function assertCurrent(db: Db, place: string): Promise<void> {
   const [next] = await pendingMigrations(db)
   if (next === undefined) return
   if ((await executedMigrations(db)).length === 0) {
-    throw new LatchkeyError('store_missing', `There is no store in ${place}: \`latchkey serve\` makes one.`)
+    throw new LatchkeyError('store_missing', `There is no store in ${place}: \`latchkey serve\` creates one.`)
   }
   throw new LatchkeyError(
     'schema_too_old',

@@ -57,7 +57,7 @@ export function damagedForm(eventId: string): LatchkeyError {
   return new LatchkeyError(
     'store_unavailable',
     `The normalised form of the event ${eventId} is damaged: \`latchkey replay\` makes it again from the body; ` +
-      'if the body is gone, or it is a change by hand, restore a backup with `latchkey restore`.',
+      'if the body is gone, or it is a manual change, restore a backup with `latchkey restore`.',
   )
 }
 

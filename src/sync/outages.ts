@@ -16,14 +16,17 @@ const NOTICED_AFTER_MS = 60_000
 export function outageWords(name: Called): Readonly<Record<'down' | 'logged' | 'back', string>> {
   if (!isPlatform(name)) {
     return {
-      down: `Delivery to ${name} is failing`,
+      down: `Delivery to ${name} has been failing`,
       logged: 'webhook delivery is failing; retrying for up to 3 days',
       back: 'webhook delivery works again',
     }
   }
   const { title } = PLATFORMS[name]
-  const down = `${title} is unreachable`
-  return { down, logged: `${down}; retrying`, back: `${title} is reachable again` }
+  return {
+    down: `${title} has been unreachable`,
+    logged: `${title} is unreachable; retrying`,
+    back: `${title} is reachable again`,
+  }
 }
 
 export interface Outage {

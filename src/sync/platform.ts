@@ -32,7 +32,7 @@ export interface Platform<Of extends Target = Target> {
    */
   take(target: Of, accountId: string): Promise<'gone' | undefined>
   /**
-   * Every account that has the membership now, whoever gave it; left out if the platform can't list them. Rejects with the
+   * Every account that has the membership now, also if Latchkey did not give it; left out if the platform can't list them. Rejects with the
    * code `members_not_listable` if the bot may not list them: each row is then checked on its own.
    */
   listMembers?(target: Of): AsyncIterable<string>

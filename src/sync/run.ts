@@ -81,7 +81,7 @@ export function createRun({
     if (confirmed === undefined) {
       throw new LatchkeyError(
         'plan_changed',
-        'The removals that wait are not the ones you confirmed: read the plan again.',
+        'The waiting removals are not the ones you confirmed: check the plan again.',
       )
     }
     const steps = confirmed.calls

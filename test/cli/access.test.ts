@@ -85,12 +85,12 @@ describe('latchkey check', () => {
       ['cus_1 pro_1', 'pro_1  active  since 2026-01-10T00:00:00.000Z  (payment pay_1)\n'],
       ['cus_2', 'pro_2  active  since 2026-01-12T00:00:00.000Z  (payment pay_4; ended: payment pay_3)\n'],
       ['cus_3', 'pro_1  active  past due  since 2026-01-10T00:00:00.000Z  (subscription sub_1)\n'],
-      ['cus_9', 'nothing is known of cus_9 in live\n'],
+      ['cus_9', 'nothing is known about cus_9 in live\n'],
       ['cus_1 --at 2026-01-09', 'cus_1 has no access in live\n'],
-      ['cus_4', 'nothing is known of cus_4 in live (in sandbox: pro_1)\n'],
+      ['cus_4', 'nothing is known about cus_4 in live (in sandbox: pro_1)\n'],
       ['cus_4 pro_1', 'pro_1  none  (in sandbox: active)\n'],
       ['cus_4 pro_2', 'pro_2  none  (in sandbox: refunded)\n'],
-      ['cus_5', 'nothing is known of cus_5 in live (in sandbox: pro_2 refunded)\n'],
+      ['cus_5', 'nothing is known about cus_5 in live (in sandbox: pro_2 refunded)\n'],
     ]) {
       expect({ words, ...(await at(folder, `check ${words}`)) }).toEqual({
         words,
@@ -129,7 +129,7 @@ describe('latchkey check', () => {
     for (const [words, stdout, stderr] of [
       ['cus_1 --feature api', 'api  active  (by pro_1)\n', ''],
       ['cus_9 --feature api', 'api  inactive  (pro_1 would give it)\n', ''],
-      ['cus_1 --feature apo', 'apo  inactive\n', 'warning: no product of the config gives the feature apo\n'],
+      ['cus_1 --feature apo', 'apo  inactive\n', 'warning: no product in the config gives the feature apo\n'],
       ['cus_9 pro_3', 'pro_3  none\n', ''],
       [
         'cus_1 pro_9',
@@ -144,7 +144,7 @@ describe('latchkey check', () => {
     expect((await at(folder, 'check cus_3')).stdout).toContain('paid until 2026-03-04T12:00:00.000Z')
     expect(await failureOf(folder, 'check cus_1 pro_1 --feature api')).toMatchObject({
       code: 2,
-      error: { code: 'usage', message: 'name a product or a feature, not both' },
+      error: { code: 'usage', message: 'pass a product or --feature, not both' },
     })
   })
 
@@ -153,8 +153,8 @@ describe('latchkey check', () => {
     expect((await at(folder, 'check cus_4')).stdout).toMatch(/^pro_1 {2}active /)
     expect(await at(folder, 'check cus_4 --environment live')).toEqual({
       code: 0,
-      stdout: 'nothing is known of cus_4 in live (in sandbox: pro_1)\n',
-      stderr: 'note: no endpoint of the environment live is configured\n',
+      stdout: 'nothing is known about cus_4 in live (in sandbox: pro_1)\n',
+      stderr: 'note: no live endpoint is configured\n',
     })
     expect(await at(folder, 'check cus_4 --environment live --json')).toMatchObject({ code: 0, stderr: '' })
   })
@@ -176,24 +176,24 @@ describe('latchkey explain', () => {
     expect(await at(folder, 'explain cus_1 pro_1')).toEqual({
       code: 0,
       stdout: [
-        'cus_1 has no access to pro_1 since 2025-01-31T12:02:00.000Z: the payment was refunded (evt_1_refunded of subscription sub_1).',
+        'cus_1 has had no access to pro_1 since 2025-01-31T12:02:00.000Z: the payment was refunded (evt_1_refunded of subscription sub_1).',
         '',
         'subscription sub_1 (paid by card)',
         '  access to pro_1  from 2025-01-31T12:00:00.000Z  until 2025-01-31T12:02:00.000Z  refunded',
-        '  2025-01-31T12:00:00.000Z  evt_1_paid      payment.authorized    applied  card: grant',
+        '  2025-01-31T12:00:00.000Z  evt_1_paid      payment.authorized    applied  card: grants',
         '      Authorization of pay_1: pay_1 counts as paid from here on. Access to pro_1 begins.',
-        '  2025-01-31T12:01:00.000Z  evt_1_created   subscription.created  applied  no row',
+        '  2025-01-31T12:01:00.000Z  evt_1_created   subscription.created  applied  no policy rule',
         '      Start of sub_1: pay_1 has paid this cycle.',
-        '  2025-01-31T12:02:00.000Z  evt_1_refunded  payment.refunded      applied  card: take back',
-        '      Refund of pay_1: pay_1 counts no more. Access to pro_1 ends.',
+        '  2025-01-31T12:02:00.000Z  evt_1_refunded  payment.refunded      applied  card: revokes',
+        '      Refund of pay_1: pay_1 no longer counts. Access to pro_1 ends.',
         '',
       ].join('\n'),
       stderr: '',
     })
     const before = await at(folder, 'explain cus_1 pro_1 --at 2025-01-31T12:01:30Z')
-    expect(before.stdout).toMatch(/^cus_1 has access to pro_1 since 2025-01-31T12:00:00\.000Z/)
+    expect(before.stdout).toContain('access to pro_1 since 2025-01-31T12:00:00.000Z')
     const elsewhere = 'In live: pro_1 refunded (--environment live explains it)\n'
-    const nothing = `Nothing is known of cus_1 in sandbox: no event names them.\n${elsewhere}`
+    const nothing = `Nothing is known about cus_1 in sandbox: no event names them.\n${elsewhere}`
     const inSandbox = await at(folder, 'explain cus_1 pro_1 --environment sandbox')
     expect(inSandbox).toEqual({ code: 0, stdout: nothing, stderr: '' })
     expect((await at(folder, 'explain cus_1 pro_z')).stdout).not.toContain('In sandbox')
@@ -212,7 +212,7 @@ describe('latchkey explain', () => {
     expect(stdout).toContain(
       '\nWaiting\n  1 held event of pro_1 names no customer: latchkey events list --disposition held --environment live\n',
     )
-    expect(stdout).toContain(`\nComing ends\n  Access by subscription sub_1 ends at ${expires_at}`)
+    expect(stdout).toContain(`\nUpcoming ends\n  Access through subscription sub_1 ends at ${expires_at}`)
   })
 })
 
@@ -280,7 +280,7 @@ it('explain says who acted by hand, and why', async () => {
   await at(folder, 'block cus_9 --reason fraud')
   const { stdout } = await at(folder, 'explain cus_9 pro_1')
   const actor = userInfo().username
-  expect(stdout).toContain(`Grant by hand: for good. Access to pro_1 begins. By ${actor}: goodwill.\n`)
+  expect(stdout).toContain(`Manual grant: for good. Access to pro_1 begins. By ${actor}: goodwill.\n`)
   expect(stdout).toContain(`Access to pro_1 ends. By ${actor}.\n`)
   expect(stdout).toContain(`until it is unblocked. By ${actor}: fraud.\n`)
 })
@@ -288,9 +288,8 @@ it('explain says who acted by hand, and why', async () => {
 it('a grant to a customer and of a product that nobody knows is made, with a warning', async () => {
   const folder = await folderWith([told('payment.authorized', 'pay_1', 'cus_1', 'pro_1', 0)])
   await serveHere(folder, { now: () => NOW })
-  const product =
-    'warning: the config does not name the product pro_tpyo, and no customer ever had access to it: check the id\n'
-  const customer = (id: string) => `warning: nothing was known of ${id} in live: check the id\n`
+  const product = expect.stringMatching(/^warning: .* pro_tpyo.*\n$/)
+  const customer = (id: string) => expect.stringMatching(`^warning: .* ${id} in live.*\n$`)
   for (const [words, stderr] of [
     ['grant cus_1 pro_1 --reason x', ''],
     ['grant cus_1 pro_tpyo --reason x', product],
@@ -322,7 +321,7 @@ it.each(['grant cus_9 pro_1 --reason x', 'block cus_9 --reason x', 'erase cus_9 
       BOTH,
     )
     await serveHere(folder, { now: () => NOW })
-    const note = 'note: cus_9 was known in sandbox only: add --environment sandbox to act there\n'
+    const note = expect.stringMatching(/^note: cus_9 .* --environment sandbox .*\n$/)
     expect(await at(folder, words)).toMatchObject({ code: 0, stderr: note })
     // From now on they are known here too.
     expect(await at(folder, words)).toMatchObject({ code: 0, stderr: '' })

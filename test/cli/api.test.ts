@@ -152,7 +152,7 @@ describe('acts by hand', () => {
     })
     expect(await as('admin', 'erase cus_2 --yes')).toMatchObject({
       code: 0,
-      stdout: expect.stringMatching(/^erased cus_2 in live at .* \(man_\w+\)\nNo purchase or detail /),
+      stdout: expect.stringMatching(/^erased cus_2 in live at .* \(man_\w+\)\nNothing was stored /),
     })
     expect(await acts(folder)).toMatchObject([
       { type: 'manual.granted', actor: 'write' },
@@ -174,7 +174,7 @@ describe('a command whose daemon ends', () => {
       },
     ],
   ]
-  const message = /^the daemon did not answer: .+ may have done the work all the same; run the command again/
+  const message = /^the daemon did not answer: .+ may have done the work anyway; run the command again/
   const MAY_BE_DONE = { code: 1, error: { code: 'daemon_failed', message: expect.stringMatching(message) } }
 
   it.each(ENDS)('%s says that it may have been done, and does not do it itself', async (_when, end) => {
@@ -199,7 +199,7 @@ describe('a command whose daemon ends', () => {
       code: 1,
       error: {
         code: 'daemon_unreachable',
-        message: `no daemon answers at ${url}: start one with \`latchkey serve\``,
+        message: expect.stringMatching(`${url}: .*\`latchkey serve\``),
         issues: [],
       },
     })

@@ -76,7 +76,7 @@ describe('latchkey restore', () => {
     await answerOf(folder, 'backup backup.db')
     writeFileSync(`${databaseIn(folder)}.erasures`, '{"environment":"live","custom')
     expect((await run(folder, 'restore backup.db')).stdout).toMatch(
-      /^lines of \S+\.erasures that can't be read: 1\. The customers that they name may be back: /m,
+      /^lines of \S+\.erasures that can't be read: 1\. .*restore again$/m,
     )
     expect(await answerOf(folder, 'restore backup.db')).toMatchObject({ unreadableErasures: 1 })
   })
@@ -93,7 +93,7 @@ describe('latchkey restore', () => {
       error: { code: 'backup_damaged', message: expect.stringContaining('--force') },
     })
     expect((await run(folder, 'restore backup.db --force')).stdout).toContain(
-      'bodies that are not what was received, as in the backup: 1; see `latchkey doctor --thorough`\n',
+      'also in the backup: 1; see `latchkey doctor --thorough`\n',
     )
   })
 })
@@ -203,8 +203,8 @@ it('restore says what only the replaced database has, and its commands take that
   await answerOf(folder, 'grant cus_3 pro_1 --reason tried --environment sandbox')
   await daemon.stop()
   const { stdout } = await run(folder, ['restore', 'early.db'])
-  expect(stdout).toContain('only in the old database, of live: 2 events. To take over what it has:\n')
-  expect(stdout).toContain('only in the old database, of sandbox: one event. To take over what it has:\n')
+  expect(stdout).toContain('2 live events are only in the old database. To recover them:\n')
+  expect(stdout).toContain('one sandbox event is only in the old database. To recover it:\n')
   await serveHere(folder)
   const commands = [...stdout.matchAll(/^ {2}(?:LATCHKEY_DATABASE_URL=(\S+) )?latchkey (.*)$/gm)]
   expect(commands).toHaveLength(4)

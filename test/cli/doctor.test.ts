@@ -109,7 +109,7 @@ describe('latchkey doctor', () => {
     chmodSync(databaseIn(folder), 0o644)
     const { code, stdout, stderr } = await doctor(folder)
     expect({ code, stderr }).toEqual({ code: 1, stderr: 'error: 1 check failed\n' })
-    const others = `others may open ${databaseIn(folder)}, of mode 0644: chmod 600 `
+    const others = `others can open ${databaseIn(folder)}, with the mode 0644: chmod 600 `
     expect(stdout).toContain(`FAIL  files               ${others}`)
     expect(stdout).toMatch(/\nok {4}sync /)
   })
@@ -151,7 +151,7 @@ describe('latchkey doctor', () => {
     )
     expect(readFileSync(databaseIn(folder)).equals(before)).toBe(true)
     const replay = await runServed(folder, 'replay')
-    expect(replay.stdout).toMatch(/^48 read again, 0 said something else\n2 kept as stored: .* altered /)
+    expect(replay.stdout).toMatch(/^48 read again, 0 were read differently\n2 kept as stored: .* altered /)
   })
 
   it.each(['events', 'sqlite_schema'])(
@@ -179,7 +179,7 @@ describe('a database', () => {
       harm(databaseIn(folder))
       const log = `${databaseIn(folder)}-wal`
       writeFileSync(log, 'what it alone holds', { mode: 0o600 })
-      const detail = `${databaseIn(folder)} is missing or empty, though its log is there`
+      const detail = `${databaseIn(folder)} is missing or empty, but its write-ahead log is there`
       const todo = (how: string) =>
         `put the database back, or replace it with a backup (${how}); to start over, move the log away`
       expect(await found(folder, 'database')).toEqual({
@@ -227,7 +227,7 @@ describe('a database', () => {
   it('that another process works on is told from one that nobody has', async () => {
     const folder = await patient()
     const lock = lockStore(databaseIn(folder))
-    const held = expect.stringMatching(/^a process holds the database/)
+    const held = expect.stringMatching(/^a process has the database open/)
     expect(await found(folder, 'daemon')).toMatchObject({ findings: [{ level: 'warn', detail: held }] })
     lock.release()
     const nobody = expect.stringMatching(/^not running/)
@@ -302,19 +302,19 @@ const CASES: Readonly<Record<string, Case>> = {
     detail: containing('9999-of-tomorrow'),
   },
   'schema warn: it is older than the program': { prepare: (folder) => stepsIn(folder, 'remove') },
-  'log warn: something holds it open': { prepare: growLog, detail: 'the write-ahead log has 300 MB' },
+  'log warn: something holds it open': { prepare: growLog, detail: 'the write-ahead log is 300 MB' },
   'endpoint v3 fail: no secret counts any more': { config: ending(-DAY, 0), detail: live },
   'endpoint v3 warn: the last secret ends soon': { config: ending(-DAY, 13 * DAY), detail: live },
   'endpoint v3 ok: all secrets last': { config: ending(15 * DAY, 365 * DAY), detail: live },
   // It may be to prove an import still, for which it has to stay in the config.
   'endpoint v3 ok: one secret has ended': {
     config: ending(-DAY, 365 * DAY),
-    detail: 'live, 1 of 2 secrets has ended, and still proves imports',
+    detail: 'live, 1 of 2 secrets has expired, but still verifies imports',
     todo: null,
   },
   'endpoint v3 ok: two secrets have ended': {
     config: ending(-DAY, 0, 365 * DAY),
-    detail: 'live, 2 of 3 secrets have ended, and still prove imports',
+    detail: 'live, 2 of 3 secrets have expired, but still verify imports',
   },
   'deliveries v3 ok: they come as usual': {
     incoming: [3, 2, 1].map((hours) => arrived(NOW - hours * HOUR)),
@@ -341,7 +341,7 @@ const CASES: Readonly<Record<string, Case>> = {
   'conflicts warn: an id came with another body': {
     incoming: ['cus_1', 'cus_2'].map((customer) => arrived(NOW - HOUR, { customer })),
     detail: expect.stringMatching(
-      /^1 other body came under ids of stored events, which are kept: evt_\w+ in live$/,
+      /^1 other body arrived with ids of stored events; the stored ones are kept: evt_\w+ in live$/,
     ),
     todo: containing('`latchkey events list --conflicts`'),
   },
@@ -360,7 +360,10 @@ const CASES: Readonly<Record<string, Case>> = {
     detail: MOVING,
     todo: 'continue it with `latchkey rebuild`; the daemon continues it when it starts',
   },
-  'backup ok: none are scheduled': { detail: 'none are scheduled; `latchkey backup` makes one', todo: null },
+  'backup ok: none are scheduled': {
+    detail: 'none are scheduled; `latchkey backup` creates one',
+    todo: null,
+  },
   'backup warn: none was made yet': { config: BACKUPS },
   'backup ok: the newest is new enough': { config: BACKUPS, prepare: backupMade(HOUR) },
   'backup fail: the newest is too old': { config: BACKUPS, prepare: backupMade(2 * DAY) },
@@ -369,9 +372,9 @@ const CASES: Readonly<Record<string, Case>> = {
     detail: expect.stringMatching(/^none can be made: ENOTDIR.*config\.json/),
     todo: containing('backup.folder'),
   },
-  'sync ok: targets are as they should be': {
+  'sync ok: targets are settled': {
     config: { products: { pro_1: { targets: TARGETS } }, sync: { telegram: { botToken: 't' } } },
-    detail: '1 target, 0 as they should be, 0 under way',
+    detail: '1 target, 0 settled, 0 under way',
   },
   'disk ok: the database is younger than a day': {
     incoming: [arrived(NOW - 3 * DAY), arrived(NOW - HOUR)],

@@ -55,7 +55,7 @@ describe('latchkey erase', () => {
     const { folder } = await served()
     await answerOf(folder, ERASE)
     const { stdout, stderr } = await run(folder, 'events export')
-    expect(stderr).toMatch(/^6 events as read, without a signature, /)
+    expect(stderr).toMatch(/^6 events .*without a signature.*--with-manual/)
     expect(ADA.words.filter((word) => stdout.includes(word))).toEqual([])
     // Six of each, and the act.
     expect(stdout.trimEnd().split('\n')).toHaveLength(13)

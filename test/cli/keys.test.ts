@@ -175,7 +175,7 @@ describe('a config file that keys commands change', () => {
     ]
     expect(await failureOf('/nowhere', words)).toMatchObject({
       code: 2,
-      error: { code: 'config_invalid', message: expect.stringContaining('left as it is') },
+      error: { code: 'config_invalid', message: expect.stringContaining('not changed') },
     })
     expect(readFileSync(path, 'utf8')).toBe(before)
   })
@@ -211,7 +211,9 @@ describe('rotating a key that is to end', () => {
     const path = ending('2026-04-01T00:00:00Z')
     const { code, stdout } = await rotate(path, '--grace none')
     expect(code).toBe(0)
-    expect(stdout).toContain('The new key ends at 2026-04-01T00:00:00Z.\nThe old key is no longer valid.\n')
+    expect(stdout).toContain(
+      'The new key expires at 2026-04-01T00:00:00Z.\nThe old key is no longer valid.\n',
+    )
     const key = /lk_[\w-]{43}/.exec(stdout)?.[0] ?? ''
     expect(keysOf(path)).toMatchObject([
       { sha256: sha256(key), expiresAt: Date.parse('2026-04-01T00:00:00Z') },
@@ -250,7 +252,7 @@ describe('a keys command where no daemon takes the change over', () => {
     expect(code).toBe(1)
     expect(stdout).toMatch(/^New API key "app" \(shown only now\): lk_/)
     expect(stderr).toMatch(
-      /^error: .*config\.json is changed, but the running daemon .*: a process holds the database .*`latchkey reload`/,
+      /^error: .*config\.json is changed, but the running daemon .*: a process has the database .*`latchkey reload`/,
     )
     expect(await run(folder, 'keys revoke app')).toMatchObject({
       code: 1,
@@ -262,7 +264,7 @@ describe('a keys command where no daemon takes the change over', () => {
     const path = writeConfig(CONFIG)
     expect(await run('/nowhere', `keys revoke app --config ${path}`)).toEqual({
       code: 0,
-      stdout: `Removed "app" from ${path}. No daemon runs here: this takes effect at the next start.\n`,
+      stdout: `Removed "app" from ${path}. No daemon is running here: this takes effect at the next start.\n`,
       stderr: '',
     })
   })

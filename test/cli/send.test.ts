@@ -81,7 +81,7 @@ describe('latchkey send', () => {
         'error: 3 lines were refused; all other lines were read',
         '  line 1: line_invalid: is not JSON',
         '  line 3: line_invalid: is not a JSON object',
-        '  line 4: line_invalid: is a change by hand, which nobody signs: import it with --with-manual',
+        '  line 4: line_invalid: is a manual change, which has no signature: import it with --with-manual',
         '',
       ].join('\n'),
     })

@@ -65,7 +65,7 @@ describe('latchkey sync', () => {
       webhooks: [],
     })
     expect(await answerOf(folder, 'sync plan')).toEqual({ paused: false, hash: null, calls: [] })
-    expect(await textOf(folder, 'sync plan')).toBe('there is nothing to do\n')
+    expect(await textOf(folder, 'sync plan')).toBe('nothing to do\n')
 
     for (const n of [1, 2]) await act(first, 'PUT', `/customers/cus_${n}/blocks`, { reason: 'a test' })
     await becomes(first, { unconfirmed: 2 })
@@ -105,7 +105,7 @@ describe('latchkey sync', () => {
     expect(stopped.code).toBe(0)
     expect(stopped.stdout).toContain(': continue with `latchkey sync resume`\n')
     expect(stopped.stdout).toContain(`live  ${TARGET}  0 settled, 1 due\n`)
-    expect(stopped.stderr).toContain('no daemon runs')
+    expect(stopped.stderr).toContain('no daemon is running')
     expect((await answerOf(folder, 'sync plan')).calls).toHaveLength(1)
     expect(await answerOf(folder, 'sync status --state due')).toMatchObject({
       items: [{ accountId: accountId(1), customerId: 'cus_1', state: 'due', desired: true }],
@@ -133,7 +133,10 @@ describe('latchkey sync', () => {
       ),
     )
     const failing = (what: string, command: string) =>
-      new RegExp(`^FAIL {2}sync discord:\\d+:\\d+ {2}${what}${todo} .*: then \`latchkey ${command}\`$`, 'm')
+      new RegExp(
+        `^FAIL {2}sync discord:\\d+:\\d+ {2}${what}${todo} .*: then run \`latchkey ${command}\`$`,
+        'm',
+      )
     expect(await textOf(folder, 'sync status')).toMatch(failing('', 'sync check'))
     expect(await textOf(folder, 'doctor')).toMatch(failing('', 'sync check'))
     expect(await run(folder, 'sync check')).toMatchObject({
@@ -310,7 +313,7 @@ describe('the text of sync status', () => {
   const limited = (until: string): Partial<SyncStatusJson> => ({
     platforms: [{ platform: 'discord', state: 'limited', until, reason }],
   })
-  const FOLLOWS = 'ok    sync                1 target, 5 as they should be, 0 under way'
+  const FOLLOWS = 'ok    sync                1 target, 5 settled, 0 under way'
   const roleMissing = { code: 'role_not_found', message: 'The server 1 has no role 2: correct the roleId.' }
 
   it.each<[string, Partial<SyncStatusJson>, readonly string[]]>([
@@ -328,15 +331,15 @@ describe('the text of sync status', () => {
       },
       [
         FOLLOWS,
-        'FAIL  sync discord:1:2    stopped: The server 1 has no role 2: correct the roleId: then `latchkey sync run`',
-        'FAIL  sync telegram       The bot token is wrong: then `latchkey sync check`',
+        'FAIL  sync discord:1:2    stopped: The server 1 has no role 2: correct the roleId: then run `latchkey sync run`',
+        'FAIL  sync telegram       The bot token is wrong: then run `latchkey sync check`',
       ],
     ],
     [
       'who waits for the customer, and who for an operator',
       { targets: [{ ...SETTLED, memberships: { ...COUNTS, waiting: 3, parked: 1 } }] },
       [
-        'ok    sync                1 target, 5 as they should be, 0 under way, 3 until the customer joins',
+        'ok    sync                1 target, 5 settled, 0 under way, 3 waiting for the customer to join',
         'warn  sync parked         1 membership parked until somebody acts: see why: `latchkey sync status --state parked`',
       ],
     ],

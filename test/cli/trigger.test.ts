@@ -161,8 +161,8 @@ describe('latchkey trigger', () => {
   })
 
   it.each([
-    ['held', 'held: it waits for its customer, its product or a proof of its rail; name them with'],
-    ['quarantined', "quarantined: kept, and not usable; the daemon's log says why"],
+    ['held', '--customer, --product or --rail'],
+    ['quarantined', "quarantined: stored, but not usable; the daemon's log says why"],
   ])(
     'hints once, for people, at what a delivery that is %s waits for or lacks',
     async (disposition, hint) => {
@@ -186,11 +186,11 @@ describe('latchkey trigger', () => {
     ['PAYMENT_SUCESS --generation v2', 'there is no v2 event type "PAYMENT_SUCESS": '],
     ['payment.authorized --community 11', 'payment.authorized of v3 names no account: add --generation v2'],
     ['SUBSCRIPTION_RENEWED --cancel-at-period-end', 'leave it out'],
-    ['payment.authorized --metadata gold', 'Expected a JSON object of texts'],
+    ['payment.authorized --metadata gold', 'Expected a JSON object with text values'],
     ['payment.authorized', noSandbox, { live }],
     [
       'payment.authorized',
-      'error: every secret of the endpoint sandbox has passed its notAfter\n',
+      'error: every secret of the endpoint sandbox has passed its notAfter',
       { sandbox: endpoint('sandbox', ROTATED[0]) },
     ],
   ])('sends nothing and exits 2 for %s: %s', async (words, message, endpoints = { live, sandbox }) => {
@@ -231,7 +231,7 @@ describe('latchkey trigger', () => {
     expect(await refusing.trigger()).toEqual({ code: 1, stdout: '', stderr })
 
     const other = await (await listening({ answer: () => 'hello' })).trigger()
-    const noDaemon = expect.stringContaining('is no Latchkey daemon')
+    const noDaemon = expect.stringContaining('is not a Latchkey daemon')
     expect(other).toMatchObject({ code: 1, stderr: noDaemon })
 
     const port = await freePort()

@@ -30,7 +30,7 @@ const BLANKS = ['', ' ', '\t\n']
 const BARE_PREFIXES = ['whsec_', 'whsec_ \t\n', ' whsec_']
 const HASH = 'api.keys[0].hash: must be sha256:<64 hex digits>'
 const NOTHING_HASHED =
-  'api.keys[0].hash: is the hash of the empty text, not of a key: make a key with `latchkey keys create`'
+  'api.keys[0].hash: is the hash of the empty text, not of a key: create a key with `latchkey keys create`'
 const NEVER_PAID = 'policy.grantOn.card[0]: …will never be paid: it grants nothing'
 
 /** Each problem, and the configs that have it and no other; … stands for any text. */

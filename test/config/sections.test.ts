@@ -138,7 +138,7 @@ describe('the policy', () => {
     })
   })
 
-  it('reads durations, takes back on subscription events and terminal ones, and tells rails apart', () => {
+  it('reads durations, revokes on subscription events and terminal ones, and tells rails apart', () => {
     const durations = { '90s': 90_000, '15m': 900_000, '72h': 3 * DAY, '45d': 45 * DAY, '3w': 21 * DAY }
     for (const [lapseAfter, ms] of Object.entries(durations)) {
       expect(policyOf({ lapseAfter }).lapseAfter).toBe(ms)
@@ -148,7 +148,7 @@ describe('the policy', () => {
     expect([policy.grantOn.crypto, policy.revokeOn.card]).toEqual([['payment.settled'], card])
   })
 
-  it('is refused for a type that both grants and takes back beside one that there is not', () => {
+  it('is refused for a type that both grants and revokes beside one that there is not', () => {
     expect(problems(grantOnCard('nonsense', 'payment.failed'))).toEqual([
       expect.stringMatching(/^policy\.grantOn\.card\[0\]: must be a payment or checkout event type/),
       'policy.grantOn.card[1]: payment.failed both grants (grantOn.card) and revokes (revokeOn.card)',

@@ -41,7 +41,7 @@ describe('GET /events/:id', () => {
     })
     expect(await (await ask(daemon, `/events/${BROKEN_ID}`)).json()).toMatchObject({
       normalized: null,
-      reasonText: 'cannot be used, since its bytes are no UTF-8 text',
+      reasonText: 'cannot be used, since its bytes are not UTF-8 text',
     })
   })
 

@@ -35,7 +35,7 @@ describe('GET /entitlements/:customerId/:productId/explanation', () => {
       environment: 'live',
       asOf: new Date(NOW).toISOString(),
       entitlement: { active: true, status: 'active', sources: [{ id: 'sub_1' }] },
-      summary: expect.stringContaining('cus_1 has access to pro_gold since'),
+      summary: expect.stringContaining('cus_1 has had access to pro_gold since'),
       held: [],
       blocks: [],
       ends: [],
@@ -82,7 +82,7 @@ describe('GET /entitlements/:customerId/:productId/explanation', () => {
       { id: 'evt_2', customerId: 'cus_1', source: null, reason: 'source_unknown' },
     ])
     expect(sources).toEqual([])
-    expect(summary).toBe('cus_1 has never had access to pro_gold. One event waits.')
+    expect(summary).toBe('cus_1 has never had access to pro_gold. One event is waiting.')
   })
 
   it('shows what waits, every block and every coming end with the same fields', async () => {
@@ -128,7 +128,7 @@ describe('GET /entitlements/:customerId/:productId/explanation', () => {
         at: ends,
         reason: 'canceled',
         eventId: 'evt_2',
-        sentence: `Access by subscription sub_1 ends at ${ends}: the subscription was canceled.`,
+        sentence: `Access through subscription sub_1 ends at ${ends}: the subscription was canceled.`,
       },
     ])
     expect(told.erasures).toEqual([])
@@ -143,16 +143,16 @@ describe('GET /entitlements/:customerId/:productId/explanation', () => {
     })
   })
 
-  it('says of a customer never seen that nothing is known of them', async () => {
+  it('says of a customer never seen that nothing is known about them', async () => {
     const daemon = await subscribed()
     expect(await explained(daemon, '/entitlements/cus_9/pro_gold/explanation')).toMatchObject({
       entitlement: { active: false, status: 'none' },
-      summary: 'Nothing is known of cus_9 in live: no event names them.',
+      summary: 'Nothing is known about cus_9 in live: no event names them.',
       sources: [],
     })
     expect(await explained(daemon, `${PATH}?environment=sandbox`)).toMatchObject({
       environment: 'sandbox',
-      summary: 'Nothing is known of cus_1 in sandbox: no event names them.',
+      summary: 'Nothing is known about cus_1 in sandbox: no event names them.',
     })
   })
 
@@ -162,7 +162,7 @@ describe('GET /entitlements/:customerId/:productId/explanation', () => {
     body.data.customer = { id: 'cus_1', email: 'told@example.com', name: 'Ada Told' }
     await send(daemon, JSON.stringify(body))
     const text = JSON.stringify(await explained(daemon))
-    expect(text).toContain('cus_1 has access')
+    expect(text).toContain('cus_1 has had access')
     expect(text).not.toMatch(/told@example\.com|Ada Told/)
   })
 })

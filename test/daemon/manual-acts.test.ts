@@ -111,7 +111,7 @@ describe('a grant', () => {
 })
 
 describe('revoking', () => {
-  it('takes back what was granted by hand', async () => {
+  it('revokes what was granted by hand', async () => {
     const daemon = await runDaemon()
     await call(daemon, 'POST', GRANTS, GRANT)
     // At the same instant of a clock that stands still: the order of acts decides.

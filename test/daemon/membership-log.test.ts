@@ -72,7 +72,7 @@ describe('the log tells of each role that is given or taken', () => {
     expect(JSON.stringify(daemon.logged()) + metrics).not.toContain(accountId(1))
   })
 
-  it('with the clock, where a grant by hand has ended', async () => {
+  it('with the clock, where a manual grant has ended', async () => {
     const { discord, daemon } = await withDiscord()
     await call(daemon, 'PUT', '/customers/cus_1/identities', { communityId: accountId(1) })
     const until = new Date(NOW + 60_000).toISOString()

@@ -37,7 +37,7 @@ describe('a start without the database', () => {
   })
 
   it('makes one, and says so', async () => {
-    const said = expect.objectContaining({ level: 'info', msg: 'made a new database' })
+    const said = expect.objectContaining({ level: 'info', msg: 'created a new database' })
     const daemon = await runDaemon()
     expect(daemon.logged()).toContainEqual(said)
     // Nobody is erased yet: a restore need not ask who was.
@@ -64,7 +64,7 @@ describe('a start without the database', () => {
     const backup = { every: '1d', folder: './data/backups' }
     const { logged } = await runDaemon({ folder: first.folder, config: { backup } })
     expect(logged()).toContainEqual(
-      expect.objectContaining({ level: 'warn', msg: expect.stringContaining('there was one before') }),
+      expect.objectContaining({ level: 'warn', msg: expect.stringContaining('where one existed before') }),
     )
   })
 })

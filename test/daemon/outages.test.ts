@@ -74,7 +74,7 @@ describe('a platform that is down', () => {
     const reason = 'Discord could not be reached.'
     const line = await said('Discord is unreachable; retrying')
     expect(line).toMatchObject({ level: 'warn', platform: 'discord', reason })
-    expect(await notes(daemon)).toEqual([`Discord is unreachable since ${line?.since}; retrying.`])
+    expect(await notes(daemon)).toEqual([`Discord has been unreachable since ${line?.since}; retrying.`])
     expect(await json(daemon, '/sync')).toMatchObject({
       unreachable: [{ platform: 'discord', since: line?.since, reason }],
     })
@@ -175,7 +175,7 @@ describe('a receiver of the outbound webhook that is down', () => {
     const line = await said('webhook delivery is failing; retrying for up to 3 days')
     expect(line).toMatchObject({ level: 'warn', platform: 'webhook:default', reason: 'answered 500' })
     expect(await notes(daemon)).toEqual([
-      `Delivery to webhook:default is failing since ${line?.since}; retrying.`,
+      `Delivery to webhook:default has been failing since ${line?.since}; retrying.`,
     ])
     expect(await json(daemon, '/sync')).toMatchObject({ unreachable: [{ platform: 'webhook:default' }] })
     expect(await doctor()).toMatchObject([

@@ -83,14 +83,14 @@ describe('the doctor, of files', () => {
   it('warns where others may read the config, which may do without secrets of its own', () => {
     const { path, check } = patient()
     chmodSync(path, 0o640)
-    const detail = `others may open ${path}, of mode 0640`
+    const detail = `others can open ${path}, with the mode 0640`
     expect(check()).toEqual([{ level: 'warn', what: 'files', detail, todo: `chmod 600 ${path}` }])
   })
 
   it.each(['latchkey.db', 'latchkey.db.erasures'])('fails where others may read %s', (name) => {
     const { folder, put, check } = patient()
     const file = put(join(folder, 'data', name), 0o644)
-    const detail = `others may open ${file}, of mode 0644`
+    const detail = `others can open ${file}, with the mode 0644`
     expect(check()).toEqual([{ level: 'fail', what: 'files', detail, todo: `chmod 600 ${file}` }])
   })
 })

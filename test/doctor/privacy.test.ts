@@ -61,7 +61,7 @@ describe('the doctor, of erasures and bodies,', () => {
     ['is missing', true, 0, () => {}, /is missing/, 'restart the daemon, which writes it again'],
     ['is missing', false, 0, () => {}, /is missing/, 'start the daemon, which writes it again'],
     ['has too few', true, 1, () => {}, /different/, 'restart the daemon, which makes both the same'],
-    ['is damaged', true, 2, garble, /^1 line of .* can’t be read$/, expect.stringContaining('put a copy')],
+    ['is damaged', true, 2, garble, /^1 line of .* can’t be read$/, expect.stringContaining('a good copy')],
   ])('warns where the list %s', async (_how, isServed, listed, harm, detail, todo) => {
     const { list, inTransaction, check } = await patient()
     await inTransaction((trx) => saveErasures(trx, ACTS))
@@ -100,9 +100,10 @@ describe('the doctor, of erasures and bodies,', () => {
     const found = async (config?: Config) => (await check(config))[1]
     expect(await found()).toMatchObject({
       level: 'ok',
-      detail: 'the oldest came 400d ago, the next to go 5d ago; they go after 180d',
+      detail:
+        'the oldest arrived 400d ago, the next to be removed arrived 5d ago; they are removed after 180d',
     })
-    const detail = 'the oldest came 400d ago; they are kept for ever'
+    const detail = 'the oldest arrived 400d ago; they are kept for ever'
     expect(await found({ retention: null })).toMatchObject({ level: 'ok', detail })
     expect(await firstKeptBodyAt(db)).toBe(NOW - 5 * DAY)
   })

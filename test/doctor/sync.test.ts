@@ -77,9 +77,9 @@ async function queue(db: Kysely<Database>, age: number, error?: string, failed =
 describe('the doctor, of what follows access,', () => {
   it.each<[string, readonly Partial<typeof MEMBER>[], readonly object[]]>([
     [
-      'that memberships are as they should be',
+      'that memberships are settled',
       [{}, {}, { state: 'due', applied: 'absent', next_attempt_at: NOW }],
-      [{ level: 'ok', what: 'sync', detail: '1 target, 2 as they should be, 1 under way', todo: null }],
+      [{ level: 'ok', what: 'sync', detail: '1 target, 2 settled, 1 under way', todo: null }],
     ],
     [
       'nothing amiss in customers who have still to join',
@@ -87,7 +87,7 @@ describe('the doctor, of what follows access,', () => {
       [
         {
           level: 'ok',
-          detail: '1 target, 0 as they should be, 0 under way, 1 until the customer joins',
+          detail: '1 target, 0 settled, 0 under way, 1 waiting for the customer to join',
           todo: null,
         },
       ],
@@ -107,9 +107,9 @@ describe('the doctor, of what follows access,', () => {
         { state: 'due', desired: 0, next_attempt_at: NOW },
       ],
       [
-        { level: 'ok', what: 'sync', detail: '1 target, 0 as they should be, 0 under way' },
+        { level: 'ok', what: 'sync', detail: '1 target, 0 settled, 0 under way' },
         { level: 'warn', what: 'sync parked', detail: '1 membership parked until somebody acts' },
-        { level: 'warn', what: 'sync bound', detail: '1 removal above the bound, which are not made' },
+        { level: 'warn', what: 'sync bound', detail: '1 removal above the bound, held for review' },
       ],
     ],
   ])('finds %s', async (_what, rows, findings) => {
@@ -121,7 +121,7 @@ describe('the doctor, of what follows access,', () => {
   it('finds that it is paused, and nothing where nothing is configured', async () => {
     const { db, check } = await patient()
     await db.transaction().execute((trx) => setSyncPaused(trx, true, NOW))
-    const detail = 'paused, 1 target, 0 as they should be, 0 under way'
+    const detail = 'paused, 1 target, 0 settled, 0 under way'
     expect(await check()).toMatchObject([{ level: 'warn', what: 'sync', detail }])
     const nothing = await storedSync(await temporaryStore(), load({}).config, () => NOW).status()
     expect(checkSync(syncStateJson(nothing), NOW)).toEqual([])

@@ -178,7 +178,7 @@ describe('an erasure', () => {
     expect(standing(100, [erased], [refunded])).toMatchObject({ status: 'refunded', until: minute(50) })
   })
 
-  it('ends a grant by hand; a later one gives access from then on, until its own end', () => {
+  it('ends a manual grant; a later one gives access from then on, until its own end', () => {
     const acts = [byHand('manual.granted', 10), erased, byHand('manual.granted', 120, { until: minute(140) })]
     expect(standing(110, acts)).toMatchObject(revoked)
     expect(standing(130, acts)).toMatchObject({ active: true, since: minute(120), until: minute(140) })

@@ -57,7 +57,7 @@ it.each<[string, NormalizedEvent, SourceKey | null, Outcome, Policy?]>([
   ['an act by hand is applied', byHand('manual.granted', 0), MANUAL, applied],
   ['a block belongs to no source', byHand('manual.blocked', 0), null, applied],
   [
-    'a grant by hand of no product belongs to no source',
+    'a manual grant of no product belongs to no source',
     byHand('manual.granted', 0, { productId: null }),
     null,
     applied,

@@ -55,7 +55,7 @@ const rows = RAILS.flatMap((rail) =>
   ),
 )
 
-it.each(rows)('$rail: $grant gives, $takeBack takes back', ({ rail, grant, takeBack, status }) => {
+it.each(rows)('$rail: $grant grants, $takeBack revokes', ({ rail, grant, takeBack, status }) => {
   const told = { rail, subscription: /^subscription/i.test(takeBack) ? 'sub_1' : null }
   const given = wireEvent(grant, told)
   const takenBack = wireEvent(takeBack, { ...told, minutes: 10 })

@@ -42,12 +42,12 @@ const CASES = [
     [once('it', 'payment.authorized', 0)],
   ],
   [
-    'Completed checkout of pay_1: pay_1 counted as paid already.',
+    'Completed checkout of pay_1: pay_1 already counted as paid.',
     { code: 'paid_already', paymentId: 'pay_1' },
     [once('evt_1', 'payment.authorized', 0), once('it', 'checkout.succeeded', 1)],
   ],
   [
-    'Refund of pay_1: pay_1 counts no more. Access to pro_a ends.',
+    'Refund of pay_1: pay_1 no longer counts. Access to pro_a ends.',
     { code: 'taken_back', paymentId: 'pay_1' },
     [once('evt_1', 'payment.authorized', 0), once('it', 'payment.refunded', 1)],
   ],
@@ -77,12 +77,12 @@ const CASES = [
     [once('it', 'checkout.succeeded', 0, { railProof: null })],
   ],
   [
-    'Authorization of pay_2: pay_1 has paid this cycle since evt_1, and a further payment counts once a renewal says what it paid.',
+    'Authorization of pay_2: pay_1 has paid this cycle since evt_1, and another payment counts once a renewal says what it paid.',
     { code: 'waits_for_cycle', paymentId: 'pay_2', basis: 'pay_1', since: 'evt_1' },
     [...BEGUN, pay('it', 'payment.authorized', 'pay_2', 100)],
   ],
   [
-    'Success of pay_1: it counts once the subscription says that a cycle was paid.',
+    'Success of pay_1: it counts once the subscription reports a paid cycle.',
     { code: 'success_only', paymentId: 'pay_1' },
     [pay('it', 'payment.succeeded', 'pay_1', 0)],
   ],
@@ -92,12 +92,12 @@ const CASES = [
     [...RENEWED, pay('it', 'payment.refunded', 'pay_1', 43300)],
   ],
   [
-    'Failure of pay_2: the subscription runs without a known payment since evt_2.',
+    'Failure of pay_2: the subscription has run without a known payment since evt_2.',
     { code: 'basis_kept', paymentId: 'pay_2', basis: null, since: 'evt_2' },
     [sub('evt_2', 'subscription.created', 0), pay('it', 'payment.failed', 'pay_2', 43200)],
   ],
   [
-    'Refund of pay_1: pay_1 was taken back by evt_3 already.',
+    'Refund of pay_1: pay_1 was already revoked by evt_3.',
     { code: 'taken_back_already', paymentId: 'pay_1', by: 'evt_3' },
     [
       ...REFUNDED,
@@ -112,7 +112,7 @@ const CASES = [
     },
   ],
   [
-    'Completed checkout of pay_1: pay_1 was taken back for good by evt_3.',
+    'Completed checkout of pay_1: pay_1 was revoked for good by evt_3.',
     { code: 'final_take_back', paymentId: 'pay_1', by: 'evt_3' },
     [
       ...REFUNDED,
@@ -152,7 +152,7 @@ const CASES = [
     ],
   ],
   [
-    'Renewal of sub_1: pay_2 should have paid this cycle, and was taken back by evt_8.',
+    'Renewal of sub_1: pay_2 should have paid this cycle, but was revoked by evt_8.',
     { code: 'cycle_taken_back', paymentId: 'pay_2', by: 'evt_8' },
     [
       ...BEGUN,
@@ -178,7 +178,7 @@ const CASES = [
     [...BEGUN, sub('it', 'subscription.expired', 86400)],
   ],
   [
-    'Expiry of sub_1: the subscription was giving no access any more.',
+    'Expiry of sub_1: the subscription no longer gave access.',
     { code: 'subscription_ended_already' },
     [...REFUNDED, sub('it', 'subscription.expired', 86400)],
   ],
@@ -212,7 +212,7 @@ const CASES = [
     ],
   ],
   [
-    `Renewal of sub_1: pay_2 has paid this cycle. Its end at ${PERIOD_END} is lifted. It is not to be canceled any more.`,
+    `Renewal of sub_1: pay_2 has paid this cycle. Its end at ${PERIOD_END} is removed. The pending cancellation is dropped.`,
     { code: 'cycle_paid', paymentId: 'pay_2' },
     [
       ...CANCELED,
@@ -255,12 +255,12 @@ const CASES = [
     [...OVERDUE, pay('evt_4', 'payment.authorized', 'pay_2', 200), sub('it', 'subscription.renewed', 200)],
   ],
   [
-    `Update of sub_1: ${SHOWS_STATE} It is to be canceled when the period ends, at ${PERIOD_END}.`,
+    `Update of sub_1: ${SHOWS_STATE} It will be canceled when the period ends, at ${PERIOD_END}.`,
     INFORMED,
     [...BEGUN, sub('it', 'subscription.updated', 100, AT_PERIOD_END)],
   ],
   [
-    `Update of sub_1: ${SHOWS_STATE} It is to be canceled when the period ends.`,
+    `Update of sub_1: ${SHOWS_STATE} It will be canceled when the period ends.`,
     INFORMED,
     [...BEGUN, sub('it', 'subscription.updated', 100, { cancelAtPeriodEnd: true })],
   ],
@@ -270,7 +270,7 @@ const CASES = [
     [...ANNOUNCED, sub('it', 'subscription.updated', 200, { cancelAtPeriodEnd: true })],
   ],
   [
-    `Update of sub_1: ${SHOWS_STATE} It is not to be canceled any more.`,
+    `Update of sub_1: ${SHOWS_STATE} The pending cancellation is dropped.`,
     INFORMED,
     [...ANNOUNCED, sub('it', 'subscription.updated', 200, { cancelAtPeriodEnd: false })],
   ],
@@ -290,7 +290,7 @@ const CASES = [
     [...BEGUN, sub('it', 'subscription.updated', 4001, TO_B)],
   ],
   [
-    'Update of sub_1: the charge for pro_b, pay_3, was taken back by evt_4, so the plan stays.',
+    'Update of sub_1: the charge for pro_b, pay_3, was revoked by evt_4, so the plan stays the same.',
     { code: 'plan_change_unpaid', productId: 'pro_b', chargedTo: 'pay_3', by: 'evt_4' },
     [
       ...CHARGED,
@@ -318,7 +318,7 @@ const CASES = [
     [...UPGRADED, pay('evt_5', 'payment.refunded', 'pay_3', 5000), sub('it', 'subscription.past_due', 43200)],
   ],
   [
-    'Authorization of pay_2: pay_1 has paid this cycle since evt_1, and a further payment counts once a renewal says what it paid. Access moves from pro_a to pro_b.',
+    'Authorization of pay_2: pay_1 has paid this cycle since evt_1, and another payment counts once a renewal says what it paid. Access moves from pro_a to pro_b.',
     { code: 'waits_for_cycle', paymentId: 'pay_2', basis: 'pay_1', since: 'evt_1' },
     [
       pay('evt_1', 'payment.authorized', 'pay_1', 0),
@@ -355,12 +355,12 @@ describe('of an event is said', () => {
     expect(source.events.map(({ note, sentence }) => [note, sentence])).toEqual([
       [
         { code: 'granted', until: minute(1000) },
-        'Grant by hand: until 2026-01-01T16:40:00.000Z. Access to pro_a begins. It now ends at 2026-01-01T16:40:00.000Z: its fixed term ends.',
+        'Manual grant: until 2026-01-01T16:40:00.000Z. Access to pro_a begins. It now ends at 2026-01-01T16:40:00.000Z: the grant expires.',
       ],
-      [{ code: 'revoked' }, 'End of the grant by hand: the grant by hand is revoked. Access to pro_a ends.'],
-      [{ code: 'not_granted' }, 'End of the grant by hand: nothing was granted by hand at that time.'],
-      [{ code: 'granted', until: minute(25) }, 'Grant by hand: until 2026-01-01T00:25:00.000Z.'],
-      [{ code: 'granted', until: null }, 'Grant by hand: for good. Access to pro_a begins.'],
+      [{ code: 'revoked' }, 'End of the manual grant: the manual grant is revoked. Access to pro_a ends.'],
+      [{ code: 'not_granted' }, 'End of the manual grant: there was no manual grant at that time.'],
+      [{ code: 'granted', until: minute(25) }, 'Manual grant: until 2026-01-01T00:25:00.000Z.'],
+      [{ code: 'granted', until: null }, 'Manual grant: for good. Access to pro_a begins.'],
     ])
   })
 })

@@ -129,14 +129,14 @@ describe('the explanation of a source', () => {
 const OTHER = (id: string, type: 'payment.authorized' | 'payment.refunded' | 'payment.failed', at: number) =>
   pay(id, type, 'pay_2', at, { subscriptionId: null })
 const UNTIL_1000 = acts(byHand('manual.granted', 0, { until: minute(1000) }))
-const GIVEN = 'cus_1 has access to pro_a since 2026-01-01T00:00:00.000Z, by'
+const GIVEN = 'cus_1 has had access to pro_a since 2026-01-01T00:00:00.000Z, through'
 const NEVER = 'cus_1 has never had access to pro_a'
 
 describe('the summary says', () => {
   it.each<[summary: string, at: number, Sources, Partial<StoredAccount>?]>([
     [`${GIVEN} subscription sub_1. No end is known.`, 10, [[SUBSCRIPTION, BEGUN]]],
     [
-      `${GIVEN} a grant by hand. It ends at 2026-01-01T16:40:00.000Z: its fixed term ends.`,
+      `${GIVEN} a manual grant. It ends at 2026-01-01T16:40:00.000Z: the grant expires.`,
       10,
       [[MANUAL, UNTIL_1000]],
     ],
@@ -150,7 +150,7 @@ describe('the summary says', () => {
       ],
     ],
     [
-      `${GIVEN} a grant by hand and subscription sub_1. It ends at ${PERIOD_END}: the subscription was canceled.`,
+      `${GIVEN} a manual grant and subscription sub_1. It ends at ${PERIOD_END}: the subscription was canceled.`,
       200,
       [
         [SUBSCRIPTION, CANCELED],
@@ -158,19 +158,23 @@ describe('the summary says', () => {
       ],
     ],
     [
-      `${GIVEN} subscription sub_1. A payment is overdue, and access goes on until the subscription is over.`,
+      `${GIVEN} subscription sub_1. A payment is overdue, and access continues until the subscription ends.`,
       200,
       [[SUBSCRIPTION, OVERDUE]],
     ],
     [
-      'cus_1 has no access to pro_a since 2026-01-01T00:20:00.000Z: the payment was refunded (evt_4 of payment pay_1).',
+      'cus_1 has had no access to pro_a since 2026-01-01T00:20:00.000Z: the payment was refunded (evt_4 of payment pay_1).',
       30,
       [
         [PAYMENT, [once('evt_3', 'payment.authorized', 0), once('evt_4', 'payment.refunded', 20)]],
         [SUBSCRIPTION, [...BEGUN, sub('evt_5', 'subscription.expired', 10)]],
       ],
     ],
-    ['cus_1 had not been given access to pro_a by 2025-12-31T23:59:00.000Z.', -1, [[SUBSCRIPTION, BEGUN]]],
+    [
+      'cus_1 had not yet been given access to pro_a at 2025-12-31T23:59:00.000Z.',
+      -1,
+      [[SUBSCRIPTION, BEGUN]],
+    ],
     [
       `${NEVER}. Failure of pay_1: access did not depend on pay_1.`,
       30,
@@ -190,12 +194,12 @@ describe('the summary says', () => {
       [[PAYMENT, [once('evt_1', 'payment.authorized', 0), once('evt_2', 'payment.settled', 1, TO_B)]]],
     ],
     [
-      `${NEVER}: no event of theirs is about it.`,
+      `${NEVER}: none of their events is about it.`,
       10,
       [[PAYMENT, [once('evt_1', 'payment.authorized', 0, TO_B)]]],
     ],
     [
-      `${NEVER}. One event waits.`,
+      `${NEVER}. One event is waiting.`,
       10,
       [[PAYMENT, [once('evt_1', 'payment.authorized', 0, { productId: null })]]],
     ],
@@ -206,12 +210,12 @@ describe('the summary says', () => {
       { blocks: [{ productId: null, from: minute(5), until: null }] },
     ],
     [
-      'cus_1 has no access to pro_a since 2026-01-01T00:05:00.000Z: the customer was erased (man_1 of subscription sub_1).',
+      'cus_1 has had no access to pro_a since 2026-01-01T00:05:00.000Z: the customer was erased (man_1 of subscription sub_1).',
       10,
       [[SUBSCRIPTION, BEGUN]],
       { erasures: [{ at: minute(5), eventId: 'man_1' }] },
     ],
-    ['Nothing is known of cus_1 in live: no event names them.', 10, [], { isKnown: false }],
+    ['Nothing is known about cus_1 in live: no event names them.', 10, [], { isKnown: false }],
   ])('%s', (summary, at, sources, fields) => {
     expect(explainAt(at, sources, fields).summary).toBe(summary)
   })
@@ -229,7 +233,7 @@ describe('beside the summary are listed', () => {
     } as const
     const bare = once('evt_2', 'checkout.succeeded', 1, { railProof: null })
     const { summary, held } = explainAt(10, [[PAYMENT, [bare]]], { holds: [waiting] })
-    expect(summary).toBe(`${NEVER}. 2 events wait.`)
+    expect(summary).toBe(`${NEVER}. 2 events are waiting.`)
     expect(held).toMatchObject([
       {
         id: 'evt_1',
@@ -272,7 +276,7 @@ describe('beside the summary are listed', () => {
         {
           at: minute(43200),
           eventId: 'evt_3',
-          sentence: `Access by subscription sub_1 ends at ${PERIOD_END}: the subscription was canceled.`,
+          sentence: `Access through subscription sub_1 ends at ${PERIOD_END}: the subscription was canceled.`,
         },
       ],
     ],
@@ -282,7 +286,7 @@ describe('beside the summary are listed', () => {
         {
           at: minute(43200),
           eventId: null,
-          sentence: `The subscription sub_1 is to be canceled when its period ends, at ${PERIOD_END}; access goes on until it is.`,
+          sentence: `The subscription sub_1 will be canceled when its period ends, at ${PERIOD_END}; access continues until then.`,
         },
       ],
     ],
@@ -293,7 +297,7 @@ describe('beside the summary are listed', () => {
           at: null,
           eventId: null,
           sentence:
-            'The subscription sub_1 is to be canceled when its period ends; access goes on until it is.',
+            'The subscription sub_1 will be canceled when its period ends; access continues until then.',
         },
       ],
     ],

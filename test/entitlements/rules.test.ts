@@ -95,7 +95,7 @@ describe.each(READINGS)('the worked examples, by $name', ({ read, holds }) => {
     ])
   })
 
-  it('5: crypto is granted on confirmation and not taken back by a refund', () => {
+  it('5: crypto is granted on confirmation and not revoked by a refund', () => {
     const checkout = once('checkout.succeeded', 'pay_1', 0, { railProof: { rail: 'crypto', strength: 1 } })
     expect([outcome([checkout]), held([checkout])]).toEqual([[], {}])
     const paid = [checkout, once('payment.succeeded', 'pay_1', 1, UNPROVEN)]

@@ -39,8 +39,8 @@ const ALL = idsOf(eventsOf([BEFORE, DURING]))
 const FAILED = {
   code: 1,
   stderr:
-    'error: The store has failed: nothing more was acknowledged. See what is wrong with `latchkey doctor`; ' +
-    'if the database is damaged, replace it with a backup by `latchkey restore`.\n',
+    'error: The store has failed: nothing more was acknowledged. Run `latchkey doctor` to see what is wrong; ' +
+    'if the database is damaged, restore a backup with `latchkey restore`.\n',
 }
 
 /** A daemon that has taken in what came before. */

@@ -107,9 +107,9 @@ describe('a key that ends', () => {
       { code: 'key_expired', detail: expect.stringContaining('latchkey keys rotate') },
     ])
     const { body } = await request(url).get('/entitlements/cus_gold').set(bearer('old'))
-    expect(body.detail).toBe('This API key has expired: it was replaced, so use the new key of its name.')
+    expect(body.detail).toBe('This API key has expired: it was replaced, so use the new key with its name.')
     expect(logged).toMatchObject([
-      { msg: 'API key refused', hint: expect.stringContaining('has expired: make a new one') },
+      { msg: 'API key refused', hint: expect.stringContaining('`latchkey keys rotate`') },
       { msg: 'API key refused', hint: expect.stringContaining('use the new key') },
     ])
   })

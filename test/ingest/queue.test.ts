@@ -101,9 +101,9 @@ describe('what can’t be written', () => {
 
   it.each([ACT, RECORDED_ACT])('is to be given again where a person gave it', async (act) => {
     const { queue, logged } = queueBefore(new Error('no such table'))
-    const message = 'It could not be stored. Give it again.'
+    const message = 'It could not be stored. Try again.'
     await expect(queue.ingest(act)).rejects.toMatchObject({ code: 'not_stored', message })
-    expect(logged).toMatchObject([{ msg: 'a change by hand could not be written' }])
+    expect(logged).toMatchObject([{ msg: 'a manual change could not be written' }])
   })
 
   it.each([ACT, RECORDED_ACT])('is refused for what keeps it from being stored, which lasts', async (act) => {

@@ -62,7 +62,7 @@ it.each(['deploy/alerts.yaml', 'deploy/dashboard.json'])(
 )
 
 it('has an alert for each metric that docs/operating.md calls worth one', () => {
-  const [, table = ''] = /\| Metric \| Alarm when \|\n((?:\|.*\n)+)/.exec(textOf('docs/operating.md')) ?? []
+  const [, table = ''] = /\| Metric \| Alert when \|\n((?:\|.*\n)+)/.exec(textOf('docs/operating.md')) ?? []
   const worthOne = [...table.matchAll(/^\| `(latchkey_\w+)`/gm)].map(([, name]) => name)
   expect(worthOne.length).toBeGreaterThan(10)
   const asked = seriesIn(textOf('deploy/alerts.yaml')).map(([, name]) => name)

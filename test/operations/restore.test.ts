@@ -213,7 +213,7 @@ describe('a file that cannot be restored', () => {
     await db.destroy()
   }
   const written = (text: string) => (path: string) => writeFileSync(path, text)
-  const takeAnother = / is damaged: [^\n]+\. Name another backup\.$/
+  const takeAnother = / is damaged: [^\n]+\. Choose another backup\.$/
   const swallow = 'create trigger swallow after insert on events begin delete from events; end'
 
   it.each<[what: string, code: string, said: RegExp, of: number, make: (path: string) => unknown]>([
@@ -225,7 +225,7 @@ describe('a file that cannot be restored', () => {
     [
       'a database of something else',
       'not_a_backup',
-      /of something else/,
+      /not a Latchkey database/,
       0,
       inSqlite('create table songs (title)'),
     ],
@@ -255,7 +255,7 @@ describe('a file that cannot be restored', () => {
     else appendFileSync(backup, Buffer.alloc(bytes, 0xa5))
     const file = await killedStore(7)
     const message = expect.stringMatching(
-      new RegExp(`it has ${size + bytes} bytes, and ${size} by its header\\. Name another`),
+      new RegExp(`it has ${size + bytes} bytes, but its header says ${size}\\. Choose another`),
     )
     await expect(restore(file, backup, AT)).rejects.toMatchObject({ code: 'backup_damaged', message })
     expect(rowsIn(file)).toBe(7)
@@ -267,7 +267,7 @@ describe('a file that cannot be restored', () => {
     const backup = await backupWith(BODIES, alter)
     const file = await killedStore(7)
     const before = contentsOf(dirname(file))
-    const message = expect.stringMatching(/ 1 of its \d+ bodies .* evt_1_created in live\. .*--force/)
+    const message = expect.stringMatching(/ 1 of its \d+ event bodies .* evt_1_created in live\. .*--force/)
     await expect(restore(file, backup, AT)).rejects.toMatchObject({ code: 'backup_damaged', message })
     expect(contentsOf(dirname(file))).toEqual(before)
     expect(await restore(file, backup, { ...AT, acceptAltered: true })).toMatchObject({ altered: 1 })

@@ -108,7 +108,7 @@ describe('scheduled backups', () => {
     const first = await scheduled({ now: NOON })
     expect(await first.metrics()).not.toContain('latchkey_last_backup')
     await first.tried()
-    expect(first.lines).toMatchObject([{ msg: 'made a backup', file: join(first.folder, NAME_OF_NOON) }])
+    expect(first.lines).toMatchObject([{ msg: 'created a backup', file: join(first.folder, NAME_OF_NOON) }])
     expect(rowsIn(join(first.folder, NAME_OF_NOON))).toBe(3)
     expect(await first.metrics()).toContain(lastAt(NOON))
 
@@ -119,7 +119,7 @@ describe('scheduled backups', () => {
 
     const next = await scheduled({ ...first, now: NOON + HOUR_MS, keep: 1 })
     await next.tried()
-    expect(next.lines).toMatchObject([{ msg: 'made a backup', removed: 1 }])
+    expect(next.lines).toMatchObject([{ msg: 'created a backup', removed: 1 }])
     expect(next.names()).toEqual(['latchkey-20260301T130000.000Z.db'])
 
     const failed = await scheduled({ ...next, now: NOON + 2 * HOUR_MS, file: `${first.file}.gone`, keep: 1 })

@@ -401,7 +401,7 @@ describe('a customer whom the provider deletes', () => {
     expect(JSON.parse(String(erased?.body))).toMatchObject(act)
     const msg = 'erased automatically: the provider has deleted the customer'
     expect(next.logged()).toContainEqual(expect.objectContaining({ eventId: erased?.event_id, msg }))
-    expect(next.logged().map((line) => line.msg)).not.toContain('changed by hand')
+    expect(next.logged().map((line) => line.msg)).not.toContain('manual change')
     expect(await access(next, 'cus_ada')).toMatchObject({ pro_1: 'revoked' })
   })
 })

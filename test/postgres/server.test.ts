@@ -5,8 +5,8 @@ import { eventually } from '../setup/eventually.js'
 import { answerOf, configuredFolder, databaseIn, MAY_ALL, postgresAt, rewriteConfig, run } from '../world.js'
 import { openWay, urlBy } from './way.js'
 
-const AWAY = 'the database is away: deliveries and questions get 503'
-const BACK = 'the database is back'
+const AWAY = 'PostgreSQL is unreachable: deliveries and questions get 503'
+const BACK = 'PostgreSQL is reachable again'
 
 describe('a database that is away', () => {
   it('has deliveries and questions refused in time, and is served again once it is back', async () => {

@@ -19,7 +19,7 @@ import {
 
 /** And where it was looked for. */
 const NO_DAEMON = expect.stringMatching(
-  /^error: no daemon runs: start one with `latchkey serve`; it was looked for at \S+latchkey\.sock, and --url names one elsewhere\n$/,
+  /^error: no daemon is running at \S+latchkey\.sock: .*`latchkey serve`.* --url .*\n$/,
 )
 
 describe.each(['status', 'reload', 'stop'])('latchkey %s', (command) => {
@@ -108,7 +108,7 @@ describe('beside a daemon', () => {
       expect(stdout).toMatch(shown)
       expect(stdout).toContain('The running daemon does not use this yet.')
       expect(stderr).toMatch(
-        /^error: \S+config\.json is changed, but the running daemon may still use the keys from before: .* Correct that and run `latchkey reload`, or restart the daemon\.\n {2}odd: is not a known key\n$/,
+        /^error: \S+config\.json is changed, but the running daemon may still use the old keys: .* Correct that and run `latchkey reload`, or restart the daemon\.\n {2}odd: is not a known key\n$/,
       )
       // The key still works, which is why it is a failure.
       expect((await ask(daemon, '/entitlements/cus_1')).status).toBe(200)

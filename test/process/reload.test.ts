@@ -71,7 +71,7 @@ describe('on SIGHUP a daemon', () => {
       },
     })
     expect(load).toMatchObject({ refused: [], acknowledged: { length: events.length } })
-    await daemon.until(/read the config again: took over endpoints, api\.keys"/)
+    await daemon.until(/read the config again: now using endpoints, api\.keys"/)
     const { events: late, customerId, outcome } = customerStory(100)
     expect((await deliver(daemon.url, late, { secret: NEW_SECRET })).refused).toEqual([])
     expect(await entitlementsOf(daemon, customerId, NEW_KEY)).toEqual([outcome])
@@ -85,7 +85,7 @@ describe('on SIGHUP a daemon', () => {
     }
     await reload(daemon, folder, { ...CONFIG, endpoints }, 'read the config again')
     expect((await deliver(daemon.url, late, added)).dispositions).toEqual(['duplicate', 'duplicate'])
-    // A secret that was removed counts no more.
+    // A secret that was removed no longer counts.
     expect((await deliver(daemon.url, late)).refused).toEqual([401, 401])
     expectUntold(daemon)
   })
@@ -122,7 +122,7 @@ describe('on SIGHUP a daemon', () => {
     expect((await deliver(daemon.url, events)).refused).toEqual([])
     expect(await statusFor(daemon, API_KEY)).toBe(200)
 
-    await reload(daemon, folder, withSecrets(NEW_SECRET), 'read the config again: took over endpoints')
+    await reload(daemon, folder, withSecrets(NEW_SECRET), 'read the config again: now using endpoints')
     expect((await deliver(daemon.url, events)).refused).toEqual([401, 401])
     expect(await notesOf(daemon)).toEqual([])
     expectUntold(daemon)
@@ -148,17 +148,17 @@ describe('on SIGHUP a daemon', () => {
       level: 'warn',
       msg: `${NEEDS_RESTART}: server.port, server.trustProxy, server.metrics.host, server.metrics.port, backup.folder, backup.every, backup.keep, retention.bodiesAfter, erasure.onCustomerDeleted, identity.ref, database.url`,
     })
-    await daemon.until(/"msg":"read the config again: took over api\.keys, sync"/)
+    await daemon.until(/"msg":"read the config again: now using api\.keys, sync"/)
     expect(await statusFor(daemon, NEW_KEY)).toBe(200)
 
     const still = { ...CONFIG, server: { ...server, port: port + 1 }, products: { pro_1: {} } }
-    await reload(daemon, folder, still, 'read the config again: took over api.keys, products, sync')
+    await reload(daemon, folder, still, 'read the config again: now using api.keys, products, sync')
     expect(warningsOf(daemon).at(-1)).toBe(`${NEEDS_RESTART}: server.port`)
     expect(await notesOf(daemon)).toEqual(['Changes in the config need a restart: server.port.'])
 
     const undone = { ...CONFIG, server }
-    await reload(daemon, folder, undone, 'read the config again: took over products')
-    const nothing = 'read the config again: no change that a running daemon can apply'
+    await reload(daemon, folder, undone, 'read the config again: now using products')
+    const nothing = 'read the config again: nothing has changed'
     await reload(daemon, folder, undone, nothing)
     expect(warningsOf(daemon)).toHaveLength(2)
     expect(await notesOf(daemon)).toEqual([])
@@ -168,7 +168,7 @@ describe('on SIGHUP a daemon', () => {
     const at = (level: string) => ({ ...CONFIG, log: { level } })
     const folder = configuredFolder(at('info'))
     const daemon = await serve(folder)
-    await reload(daemon, folder, at('silent'), 'read the config again: took over log.level')
+    await reload(daemon, folder, at('silent'), 'read the config again: now using log.level')
     const { length } = daemon.logged()
 
     rewriteConfig(folder, { ...at('silent'), endpoints: {} })
@@ -177,6 +177,6 @@ describe('on SIGHUP a daemon', () => {
     await eventually(async () => expect(await refused()).toEqual([404, 404]))
     expect(daemon.logged()).toHaveLength(length)
 
-    await reload(daemon, folder, at('debug'), 'read the config again: took over endpoints, log.level')
+    await reload(daemon, folder, at('debug'), 'read the config again: now using endpoints, log.level')
   })
 })

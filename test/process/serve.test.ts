@@ -77,7 +77,7 @@ describe('a first start in an empty folder', () => {
     const { code, stdout, stderr } = await runProgram(latchkey('serve'), { folder: '/proc' })
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     expect(stderr).toMatch(
-      /^error: \/proc\/config\.json can't be created: [^:]+: start in a folder that can be written, or name a config with --config\n$/,
+      /^error: \/proc\/config\.json can't be created: [^:]+: start in a writable folder, or name a config with --config\n$/,
     )
   })
 })

@@ -50,7 +50,7 @@ export const changesCommand = apiCommand('changes', {
   options: {
     from: value(
       '<time>',
-      'changes at this time or later: an instant, 1d for a day ago, yesterday, today (default: a day ago, unless --to, --after or a customer is given)',
+      'changes at or after this time: a time, 1d for a day ago, yesterday, today (default: a day ago, unless --to, --after or a customer is given)',
       parsePast,
     ),
     to: value('<time>', 'changes before this time', parsePast),
@@ -92,7 +92,7 @@ export const changesCommand = apiCommand('changes', {
     // Of a page that had more than the limit leaves, the rest comes after the last one shown.
     const next = found.length > limit ? (items.at(-1)?.cursor ?? null) : cursor
     show({ items, hasMore: next !== null, next }, (paint) =>
-      items.length === 0 ? 'no such change\n' : table(items.map(changeCells), paint),
+      items.length === 0 ? 'no change matches\n' : table(items.map(changeCells), paint),
     )
     if (next !== null && !options.json)
       context.err(`note: there are later changes: continue with --after ${next}\n`)
@@ -125,8 +125,8 @@ function reasonOf(change: ChangeJson): string {
     case 'changed':
       if (!after.active) return statusText(after.status)
       if (after.until !== before.until)
-        return after.until === null ? 'its end is lifted' : `ends at ${after.until}`
-      return after.status === 'ending' ? 'is to be canceled when its period ends' : after.status
+        return after.until === null ? 'its end is removed' : `ends at ${after.until}`
+      return after.status === 'ending' ? 'will be canceled when its period ends' : after.status
   }
 }
 
@@ -136,7 +136,7 @@ function statusText(status: ChangeJson['after']['status']): string {
     case 'blocked':
       return 'blocked by hand'
     case 'none':
-      return 'no stored event gives it'
+      return 'no stored event grants it'
     case 'active':
     case 'ending':
       return status

@@ -40,7 +40,7 @@ export async function findPerson(api: Api, way: PersonWay, text: string): Promis
   if (others.length === 0 && !hasMore) return id
   const count = hasMore ? `more than ${ids.length}` : ids.length
   const issues = ids.map((message) => ({ path: '', message }))
-  const message = `--${way} names ${count} customers${where}: name one by its id instead`
+  const message = `--${way} names ${count} customers${where}: use the id of one instead`
   throw new LatchkeyError('usage', message, { issues })
 }
 

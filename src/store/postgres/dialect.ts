@@ -120,7 +120,7 @@ export function openPostgres(
     options: `${KEEPALIVE} ${OPTIONS[purpose]}`,
     types: { getTypeParser: parserOf },
   })
-  // A lost connection: whoever uses it next gets the error, or another connection.
+  // A lost connection: its next user gets the error, or another connection.
   pool.on('error', () => {})
   pool.on('connect', (client) => void client.on('error', () => {}))
   return new Kysely<Database>({

@@ -18,7 +18,7 @@ const LEASE_STATEMENT_MS = 4_000
 /**
  * Opens the database for one of the processes that serve it: brings its schema up to date, settles the policy, and
  * opens the writer.
- * @param onBroken called when the database is damaged, whoever notices
+ * @param onBroken called when any part finds the database damaged
  * @throws {LatchkeyError} `schema_too_new`, `store_unavailable`
  */
 export async function openPostgresStore<Writer extends { close(): Promise<void> }>(
@@ -110,7 +110,7 @@ async function assertUsable(db: Kysely<Database>): Promise<void> {
   if (encoding !== 'UTF8') {
     throw new LatchkeyError(
       'store_unavailable',
-      `The database has the encoding ${encoding}: make one with the encoding UTF8.`,
+      `The database has the encoding ${encoding}: create one with the encoding UTF8.`,
     )
   }
 }

@@ -44,7 +44,10 @@ export function openConnection(file: string, { readOnly, atRest = false }: Acces
   }
   if (hasStrayLog(file)) {
     const todo = `Put the database back, or restore a backup (latchkey restore); to start over, move the log away.`
-    throw new LatchkeyError('store_missing', `${file} is missing or empty, though its log is there. ${todo}`)
+    throw new LatchkeyError(
+      'store_missing',
+      `${file} is missing or empty, but its write-ahead log is there. ${todo}`,
+    )
   }
   if (!readOnly) ensurePrivateFile(file)
   const options = { readonly: readOnly, fileMustExist: true, timeout: BUSY_TIMEOUT_MS }

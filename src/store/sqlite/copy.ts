@@ -59,10 +59,10 @@ function assertFree(file: string, target: string, overwrite: boolean): void {
   assertNotOwnFile(file, target)
   if (!existsSync(target)) return
   if (!overwrite) {
-    throw new LatchkeyError('backup_exists', `${target} is there already: --force replaces it.`)
+    throw new LatchkeyError('backup_exists', `${target} already exists; use --force to replace it.`)
   }
   if (!looksLikeDatabase(target)) {
-    throw new LatchkeyError('usage', `${target} is not a backup, so it is not replaced: name another file.`)
+    throw new LatchkeyError('usage', `${target} is not a backup, so it is not replaced: choose another file.`)
   }
 }
 
@@ -105,7 +105,7 @@ export function assertWhole(file: string, shownAs: string): void {
   const whole = isValid ? pages * pageBytes : Math.ceil(size / pageBytes) * pageBytes
   if (size === whole) return
   const found = size < whole ? 'its end is missing' : 'something was added to its end'
-  throw damagedBackup(shownAs, `${found}: it has ${size} bytes, and ${whole} by its header`)
+  throw damagedBackup(shownAs, `${found}: it has ${size} bytes, but its header says ${whole}`)
 }
 
 /**

@@ -127,7 +127,7 @@ export function assertNotOwnFile(database: string, target: string): void {
   const places = [database, placeNamed(database)]
   const own = places.flatMap((place) => OWN_SUFFIXES.map((suffix) => `${place}${suffix}`))
   if (own.some((file) => leadsTo(file, target))) {
-    throw new LatchkeyError('usage', `${target} belongs to the database itself: name another file.`)
+    throw new LatchkeyError('usage', `${target} belongs to the database itself: choose another file.`)
   }
 }
 

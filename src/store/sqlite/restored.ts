@@ -38,21 +38,21 @@ export async function makeReady(
   const db = openDatabase(part, { readOnly: false })
   try {
     if ((await executedMigrations(db)).length === 0) {
-      throw new LatchkeyError('not_a_backup', `${backup} is a database of something else.`)
+      throw new LatchkeyError('not_a_backup', `${backup} is not a Latchkey database.`)
     }
     // Latchkey creates none: in a manipulated backup they would act on stored data.
     const acting = await sql`select 1 from sqlite_master where type in ('trigger', 'view')`.execute(db)
     if (acting.rows.length > 0) {
       throw new LatchkeyError(
         'not_a_backup',
-        `${backup} has triggers or views: take a backup that nobody changed.`,
+        `${backup} has triggers or views: use a backup that nobody changed.`,
       )
     }
     const migrated = await migrate(db)
     const { read, altered, first } = await compareBodies(db)
     if (altered > 0 && !acceptAltered) {
-      const found = `${altered} of its ${read} bodies are not what was received, the first that of ${first}`
-      const todo = 'Name another backup; --force restores this one all the same.'
+      const found = `${altered} of its ${read} event bodies were altered; the first is that of ${first}`
+      const todo = 'Choose another backup; use --force to restore this one anyway.'
       throw new LatchkeyError('backup_damaged', `${backup} is damaged: ${found}. ${todo}`)
     }
     await db.transaction().execute(async (trx) => {

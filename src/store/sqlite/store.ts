@@ -17,7 +17,7 @@ import { lockStore, placeOf, removePartOf, watchFiles } from './file.js'
 /**
  * Opens the database for the one process that serves it: removes the files of killed processes, brings its schema up
  * to date, settles the policy, and starts the writer, which has its own connection, in this thread or another.
- * @param onBroken called when the file or its disk can't be trusted any more, whoever notices
+ * @param onBroken called when the file or its disk can't be trusted any more
  * @throws {LatchkeyError} `store_in_use`, `schema_too_new`, `store_unavailable`
  */
 export async function openStore<Writer extends { close(): Promise<void> }>(

@@ -72,7 +72,7 @@ export function createJoinLinks(context: TelegramContext) {
       const active = entitlements.filter((one) => one.active).map(({ productId }) => productId)
       const open = offered.filter(({ productId }) => active.includes(productId))
       if (open.length === 0) {
-        throw new LatchkeyError('not_entitled', 'The customer has no access that opens such a group.')
+        throw new LatchkeyError('not_entitled', 'The customer has no access to a product with that group.')
       }
       const invites: Invite[] = []
       for (const groupId of new Set(open.map((one) => one.groupId))) {

@@ -27,7 +27,7 @@ describe('the listing of members', () => {
     },
   )
 
-  it('waits out a limit, rather than to begin anew', async () => {
+  it('waits out a limit, instead of starting again', async () => {
     const { discord, platform } = await startSetting({ buckets: { members: { limit: 1, perMs: 150 } } })
     const accounts = Array.from({ length: 2_500 }, (_, n) => accountId(n))
     discord.guild.join(...accounts)
