@@ -125,7 +125,8 @@ async function begin(trx: Tx, { scope, endpoints, policy: given }: ApplyPlan): P
   await clearJob(trx)
   if (!isDeepStrictEqual(inForce, policy)) await savePolicy(trx, policy)
   await saveJob(trx, fresh)
-  if (concerned.length > 0) await saveJobPart(trx, 1, { ahead: [], concerned })
+  if (concerned.length === 0) return { job: fresh, parts: 0, ahead: [], concerned }
+  await saveJobPart(trx, 1, { ahead: [], concerned })
   return { job: fresh, parts: 1, ahead: [], concerned }
 }
 

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { DOCUMENTED_POLICY, type Policy } from '../../src/entitlements/policy.js'
 import type { Delivery } from '../../src/ingest/delivery.js'
 import type { DifferenceSummary, RecomputePlan } from '../../src/recompute/run.js'
+import { type JobPart, loadJobParts } from '../../src/store/recompute.js'
 import { minute, paymentEvent, subscriptionEvent } from '../entitlements/events.js'
 import { policies } from '../entitlements/policies.js'
 import { bodyOf, deliveryOf, grantOf } from '../ingest/wire.js'
@@ -277,6 +278,29 @@ function inAnyOrder({ sample, ...counts }: DifferenceSummary) {
   )
   return { ...counts, sample: texts.sort() }
 }
+
+it('an interrupted replay keeps what earlier interruptions have saved', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      misreadDeliveries,
+      policies,
+      fc.array(fc.nat(4), { minLength: 2 }),
+      async (misread, policy, stops) => {
+        const store = await storeUnder(policy)
+        await takeInMisread(store, misread)
+        let saved: readonly JobPart[] = []
+        for (const turns of stops) {
+          const isInterrupted = (await interruptedAt(turns, store, replayOf())) !== null
+          const parts = await loadJobParts(store.db)
+          if (isInterrupted) expect(parts).toEqual(expect.arrayContaining([...saved]))
+          saved = isInterrupted ? parts : []
+        }
+        await store.close()
+      },
+    ),
+    { numRuns: 25 },
+  )
+})
 
 it('a replay counts each event once, however often it is interrupted', async () => {
   await fc.assert(
