@@ -1,6 +1,6 @@
 import type { Environment } from '../../provider/event.js'
 import { latestCursor } from '../../store/changes.js'
-import type { RetryFilter } from '../../store/memberships.js'
+import { MAX_PER_TRANSACTION, type RetryFilter } from '../../store/memberships.js'
 import { readWebhookState, type WebhookState } from '../../store/message-counters.js'
 import {
   findMessages,
@@ -25,8 +25,6 @@ const ALL_WEBHOOKS = 'webhook'
 
 /** Maximum number of messages in flight to one address, each for another customer. */
 const CONCURRENCY = 8
-/** Bounds how long one transaction blocks deliveries. */
-const MAX_PER_TRANSACTION = 500
 /** A stop waits this long for attempts in flight. */
 const STOP_WITHIN_MS = 3_000
 
