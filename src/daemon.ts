@@ -5,11 +5,11 @@ import type { Config } from './config/schema.js'
 import { createKeyUses } from './daemon/key-uses.js'
 import { atMostOnceASecond, logStoreState, readinessOf, usableSocket } from './daemon/notes.js'
 import { type CurrentConfig, createCurrentConfig, questionDeps } from './daemon/questions.js'
+import { startSchedules } from './daemon/schedules.js'
 import { startWriter } from './daemon/start-writer.js'
 import { createStartedParts, type StartedParts } from './daemon/started-parts.js'
 import { nullIfAway, statusOf } from './daemon/status.js'
 import { createSyncService, type SyncService } from './daemon/sync.js'
-import { startPrivacySchedule, watchStore } from './daemon/watch-store.js'
 import { examineApart } from './doctor/examine.js'
 import { ok, warn } from './doctor/finding.js'
 import { LatchkeyError } from './errors.js'
@@ -27,9 +27,8 @@ import { createIngestQueue } from './ingest/queue.js'
 import { reportRemarks } from './ingest/remarks.js'
 import { addDaemonMetrics, createMetrics, type RequestMetrics, readRefusals } from './operations/metrics.js'
 import { every } from './operations/schedule.js'
-import { startBackup, startScheduledBackups } from './operations/scheduled-backups.js'
 import { createPerformAct } from './people/acts.js'
-import { createErase, eraseDeleted } from './people/erase.js'
+import { createErase } from './people/erase.js'
 import { erasureListOf } from './people/erasure-list.js'
 import { startComparison } from './recompute/compare.js'
 import { createRecomputeJobs, type RecomputeJobs, type RecomputeJobsDeps } from './recompute/jobs.js'
@@ -39,7 +38,6 @@ import { changeLogEpoch, formatCursor, latestCursor, readChangePage } from './st
 import { isStoreBroken } from './store/engine.js'
 import { loadErasure, loadUnfinishedErasures } from './store/erasures.js'
 import { loadManualEvent } from './store/events.js'
-import { MESSAGES_KEPT_MS } from './store/message-log.js'
 import type { Db } from './store/schema.js'
 import { policyInForce } from './store/settings.js'
 import { ensurePrivateFile } from './store/sqlite/file.js'
@@ -193,7 +191,14 @@ async function assemble(config: Config, deps: DaemonDeps, started: StartedParts)
     apiKeys: current.now().apiKeys,
     endpoints: current.now().endpoints,
   }))
-  startSchedules(parts)
+  startSchedules({
+    ...opened,
+    erasing: changing.erasing,
+    saveKeyUses: keyUses.save,
+    onChanged: wake,
+    endpointNames: current.endpointNames,
+    registry: metrics.registry,
+  })
   await recomputing.resume()
   return {
     url,
@@ -462,44 +467,4 @@ async function serveRoutes(parts: Parts): Promise<Listeners> {
 function daemonFinding(startedAt: number, configNote: string | null) {
   const since = `running since ${new Date(startedAt).toISOString()}`
   return configNote === null ? ok('daemon', since) : warn('daemon', `${since}; ${configNote}`, null)
-}
-
-/** Starts what runs by the clock: backups, what time alone changes, warnings, and what has to be removed. */
-function startSchedules(parts: Parts): void {
-  const { config, store, current, changing, keyUses, metrics, wake, clock, log, started } = parts
-  const { writer } = store
-  const { registry } = metrics
-  if (config.backup !== null && store.shared === null) {
-    const backups = startScheduledBackups({
-      ...config.backup,
-      startBackup: (target) => startBackup(config.database.file, target),
-      registry,
-      clock,
-      log,
-    })
-    started.add('backups', backups.stop)
-  }
-  const schedule = watchStore({
-    db: store.reader,
-    readBytes: store.bytes,
-    refreshDue: writer.refreshDue,
-    saveKeyUses: keyUses.save,
-    onChanged: wake,
-    endpointNames: current.endpointNames,
-    registry,
-    clock,
-    log,
-  })
-  started.add('schedule', schedule.stop)
-  const { erasing } = changing
-  const privacySchedule = startPrivacySchedule({
-    finishErasures: erasing.finish,
-    eraseDeleted: config.erasure.onCustomerDeleted ? () => eraseDeleted(erasing) : null,
-    dropBodies: writer.dropBodies,
-    dropMessages: () => writer.writeSync('expireMessages', clock() - MESSAGES_KEPT_MS),
-    bodiesAfterMs: config.retention?.bodiesAfterMs ?? null,
-    clock,
-    log,
-  })
-  started.add('privacySchedule', privacySchedule.stop)
 }

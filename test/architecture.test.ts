@@ -31,18 +31,8 @@ const MAY_IMPORT: Readonly<
   people: { code: ['errors', 'provider', 'entitlements', 'store', 'ingest'] },
   sync: { code: ['errors', 'failure-limit', 'provider', 'store', 'entitlements'], typesOf: ['recompute'] },
   handlers: {
-    code: ['errors', 'failure-limit', 'node-http', 'package-file', 'provider'],
-    typesOf: [
-      'doctor',
-      'entitlements',
-      'ingest',
-      'history',
-      'operations',
-      'people',
-      'recompute',
-      'store',
-      'sync',
-    ],
+    code: ['errors', 'failure-limit', 'node-http', 'package-file', 'provider', 'entitlements'],
+    typesOf: ['doctor', 'ingest', 'history', 'operations', 'people', 'recompute', 'store', 'sync'],
   },
   operations: {
     code: ['errors', 'package-file', 'store', 'system-refusal'],

@@ -5,10 +5,11 @@ import type { ProductAccessJson } from '../handlers/answers.js'
 import type { ActJson, ErasureJson } from '../handlers/customers.js'
 import { ACCOUNT_FACTS, type AccountFact, type Accounts, ofEach, PLATFORMS } from '../provider/accounts.js'
 import type { Environment } from '../provider/event.js'
-import type { Api, ApiOptions } from './api.js'
+import type { Api } from './api.js'
 import {
   apiCommand,
   flag,
+  type GivenApiCommand,
   instantIn,
   isoTime,
   isUnknownIn,
@@ -49,13 +50,7 @@ export function accountsNamed(
   return Object.fromEntries(named.filter(([, id]) => id !== undefined))
 }
 
-interface GivenAct {
-  readonly api: Api
-  readonly options: ApiOptions & { readonly reason?: string | undefined }
-  readonly args: readonly string[]
-  readonly context: CliContext
-  readonly show: (json: unknown, text: (paint: Paint) => string) => void
-}
+type GivenAct = GivenApiCommand<{ readonly reason: typeof reason }>
 
 /**
  * What makes the ids of an act look like mistakes: a customer of whom nothing is known here, or only in the other

@@ -18,6 +18,3 @@ export function durationSchema(message: string) {
 export function withFallback<Schema extends z.ZodType, Fallback>(schema: Schema, fallback: Fallback) {
   return schema.optional().transform((value) => value ?? fallback)
 }
-
-/** Parsed config is read-only. */
-export type DeepReadonly<T> = T extends object ? { readonly [Key in keyof T]: DeepReadonly<T[Key]> } : T

@@ -1,9 +1,10 @@
 import { z } from 'zod'
 import { DOCUMENTED_POLICY, type Policy, SWITCHES, TERMINAL_TYPES } from '../entitlements/policy.js'
 import { LatchkeyError } from '../errors.js'
+import type { DeepReadonly } from '../handlers/answers.js'
 import { describeIssue, type Problem, problemsIn } from '../handlers/problem.js'
 import { PAYMENT_EVENT_TYPES, SUBSCRIPTION_EVENT_TYPES } from '../provider/event-types.js'
-import { type DeepReadonly, durationSchema, withFallback } from './fields.js'
+import { durationSchema, withFallback } from './fields.js'
 import { toIssue, type Usable } from './problems.js'
 
 const RAILS = ['card', 'crypto', 'unknown'] as const

@@ -1,12 +1,13 @@
 import { z } from 'zod'
 import { CHANGE_TYPES } from '../entitlements/entitlement.js'
+import type { DeepReadonly } from '../handlers/answers.js'
 import type { Path, Problem } from '../handlers/problem.js'
 import { ofEach, PLATFORM_NAMES, type PlatformName } from '../provider/accounts.js'
 import type { Endpoint } from '../provider/endpoint.js'
 import { isUsableId, MAX_ID_LENGTH } from '../provider/ids.js'
 import type { WebhookAddress } from '../sync/outbound/message.js'
 import type { Target, TargetOn } from '../sync/target.js'
-import { type DeepReadonly, durationSchema, environmentSchema, withFallback } from './fields.js'
+import { durationSchema, environmentSchema, withFallback } from './fields.js'
 import { formatPath, NAME, type Usable } from './problems.js'
 
 const textSchema = z.string().regex(/\S/, 'is empty')

@@ -3,7 +3,6 @@
 import type { Kysely } from 'kysely'
 import { policyFrom } from '../config/policy.js'
 import type { Config } from '../config/schema.js'
-import { answerFor, longerLasting } from '../entitlements/entitlement.js'
 import { catalogOf } from '../entitlements/features.js'
 import type { QuestionDeps } from '../handlers/routes.js'
 import type { SyncQuestions } from '../handlers/sync.js'
@@ -12,14 +11,10 @@ import { MANUAL_ENDPOINT } from '../ingest/prepare.js'
 import type { SyncState } from '../operations/metrics.js'
 import { PLATFORM_NAMES } from '../provider/accounts.js'
 import type { Environment } from '../provider/event.js'
-import { readAccess, readAccesses, readGrants, readProductCustomers } from '../store/access.js'
-import { readExplanation, readKnownCustomer } from '../store/account.js'
-import { readChangePage } from '../store/changes.js'
-import { findCustomers, findCustomersByReference, findCustomersByReferences } from '../store/customers.js'
-import { knownProducts } from '../store/entitlements.js'
-import { readEvent, readEventBody, readEventPage } from '../store/event-questions.js'
+import { readAccess } from '../store/access.js'
 import { loadTargetRefs } from '../store/memberships.js'
 import { findMessages } from '../store/message-log.js'
+import { storeQuestions } from '../store/questions.js'
 import { readJob } from '../store/recompute.js'
 import type { Database, Db } from '../store/schema.js'
 import { policyFingerprint, policyInForce } from '../store/settings.js'
@@ -70,29 +65,9 @@ export function questionDeps(
     endpointNamed: current.endpointNamed,
     endpointNames: () => [...current.endpointNames(), MANUAL_ENDPOINT],
     environments: () => current.now().endpoints.map(({ environment }) => environment),
-    answerFor,
-    longerLasting,
+    ...storeQuestions(db, clock, { policy, reference: identity.ref }),
     readAccess: (query) => readAccess(db, clock, query),
-    readExplanation: (query) => readExplanation(db, clock, policy, query),
-    readChangePage: (query) => readChangePage(db, query),
-    customers: {
-      readAccesses: (query) => readAccesses(db, clock, query),
-      readGrants: (query) => readGrants(db, clock, query),
-      knownProducts: ({ environment, productIds }) => knownProducts(db, environment, productIds),
-      findByReference: ({ environment, reference, page }) =>
-        findCustomersByReference(db, environment, { name: identity.ref, value: reference }, page),
-      findByReferences: ({ environment, references }) =>
-        findCustomersByReferences(db, environment, identity.ref, references),
-      findByDetail: ({ environment, lookup, page }) => findCustomers(db, environment, lookup, page),
-      readCustomer: (query) => readKnownCustomer(db, clock, query),
-      readProductCustomers: (query) => readProductCustomers(db, clock, query),
-    },
-    storedEvents: {
-      readEventPage: (query) => readEventPage(db, query),
-      readEvent: (query) => readEvent(db, query),
-      readEventBody: (query) => readEventBody(db, query),
-      readExportPage: (filter, place) => readExportPage(db, filter, place),
-    },
+    readExportPage: (filter, place) => readExportPage(db, filter, place),
     policies: {
       configuredPolicy: () => {
         const configured = current.now().policy

@@ -47,6 +47,7 @@ export async function createSyncService(deps: SyncServiceDeps) {
   const queued = createOutgoing(() => sync.mayCall())
   const platforms = createPlatforms({
     ...deps,
+    isLeader,
     outages,
     outgoing,
     queued,

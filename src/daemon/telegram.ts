@@ -2,7 +2,7 @@ import type { BotConfig } from '../config/sync.js'
 import { LatchkeyError } from '../errors.js'
 import type { PerformAct } from '../people/acts.js'
 import type { Reach } from '../sync/outages.js'
-import { createOutgoing, type Outgoing } from '../sync/outgoing.js'
+import type { Outgoing } from '../sync/outgoing.js'
 import { ActionRequiredError, RetryableError } from '../sync/platform.js'
 import { createCalls } from '../sync/telegram/calls.js'
 import type { Customer, TelegramContext } from '../sync/telegram/context.js'
@@ -17,8 +17,7 @@ const DEEP_LINKS = 'https://t.me'
 
 export interface TelegramDeps extends Omit<TelegramContext, 'call' | 'groups' | 'linkAccount'> {
   readonly performAct: PerformAct
-  /** If omitted, calls leave while this instance is the one that receives updates. */
-  readonly outgoing?: Outgoing
+  readonly outgoing: Outgoing
 }
 
 export type Telegram = ReturnType<typeof createTelegram>
@@ -29,12 +28,7 @@ export function createTelegram(
   config: BotConfig,
   reach: Reach,
 ) {
-  const call = createCalls({
-    ...config,
-    clock: deps.clock,
-    reach,
-    outgoing: outgoing ?? createOutgoing(deps.isLeader),
-  })
+  const call = createCalls({ ...config, clock: deps.clock, reach, outgoing })
   const groups = createGroups(call, deps, deps.products)
   const context: TelegramContext = { ...deps, call, groups, linkAccount: linkBy(performAct) }
   /** Without the @; asked once. */

@@ -224,7 +224,6 @@ export function longerLasting<Access extends Pick<Entitlement, 'active' | 'until
   if (a.active !== b.active) return a.active ? a : b
   return endOf(b) > endOf(a) ? b : a
 }
-export type LongerLasting = typeof longerLasting
 
 function endOf({ active, until }: Pick<Entitlement, 'active' | 'until'>): number {
   return until ?? (active ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY)

@@ -7,14 +7,10 @@ import { z } from 'zod'
 import type { BriefAccess, FeatureAccess } from '../entitlements/features.js'
 import type { AccessSnapshot, Entitlement, SourceView } from '../entitlements/model.js'
 
-/** Accepts deeply read-only values: encoding changes nothing. */
-export type DeepReadonly<Value> = Value extends readonly (infer Item)[]
-  ? readonly DeepReadonly<Item>[]
-  : Value extends object
-    ? { readonly [Name in keyof Value]: DeepReadonly<Value[Name]> }
-    : Value
+/** The same value, of which nothing may be changed. */
+export type DeepReadonly<T> = T extends object ? { readonly [Key in keyof T]: DeepReadonly<T[Key]> } : T
 
-/** The JSON of a value. */
+/** The JSON of a value; encoding changes nothing in it. */
 export function toJson<Schema extends z.ZodType>(
   schema: Schema,
   value: DeepReadonly<z.output<Schema>>,

@@ -2,7 +2,7 @@
 
 import { setImmediate as turn } from 'node:timers/promises'
 import { z } from 'zod'
-import type { LongerLasting } from '../entitlements/entitlement.js'
+import { longerLasting } from '../entitlements/entitlement.js'
 import type { BriefAccess, FeatureAccess, ProductAccess } from '../entitlements/features.js'
 import type { Environment } from '../provider/event.js'
 import { briefAccess, markUnknown, NO_ACCESS, unknown } from './answers.js'
@@ -10,9 +10,7 @@ import { idText } from './body.js'
 import type { EntitlementDeps } from './entitlements.js'
 import { READ, route } from './route.js'
 
-export interface CheckDeps extends Pick<EntitlementDeps, 'customers' | 'catalog'> {
-  readonly longerLasting: LongerLasting
-}
+export type CheckDeps = Pick<EntitlementDeps, 'customers' | 'catalog'>
 
 /** Enough for a page of any app; bounds the cost of one request. */
 const MAX_CHECKS = 1_000
@@ -69,11 +67,11 @@ export const checkRoute = route('POST /entitlements/check', {
 async function answerChecks(
   checks: readonly Check[],
   environment: Environment,
-  { customers, catalog, longerLasting }: CheckDeps,
+  { customers, catalog }: CheckDeps,
 ) {
   const { hasProduct, productsOf, accessBy } = catalog()
   const references = [...new Set(checks.flatMap(({ externalRef }) => externalRef ?? []))]
-  const byReference = await customers.findByReferences({ environment, references })
+  const byReference = await customers.findByReferences(environment, references)
   const asked = checks.flatMap(({ customerId }) => customerId ?? [])
   const customerIds = [...new Set([...asked, ...byReference.values()].flat())]
   const named = new Set(checks.flatMap(({ productId }) => productId ?? []))
@@ -96,7 +94,7 @@ async function answerChecks(
     }
   }
   const doubted = [...named].filter((id) => !hasProduct(id) && !granted.has(id))
-  const known = await customers.knownProducts({ environment, productIds: doubted })
+  const known = await customers.knownProducts(environment, doubted)
   const unknowns = new Set([
     ...doubted.filter((id) => !known.has(id)).map((productId) => nameOf({ productId })),
     ...[...features].filter((id) => productsOf(id).length === 0).map((feature) => nameOf({ feature })),
@@ -119,7 +117,7 @@ async function answerChecks(
   for (const [externalRef, ids] of byReference) {
     if (ids.length < 2) continue
     await turn()
-    bests.set(externalRef, bestOf(ids, accessesOf, longerLasting))
+    bests.set(externalRef, bestOf(ids, accessesOf))
   }
 
   const grantOf = (customerId: string, { productId, feature }: Check) =>
@@ -142,7 +140,6 @@ async function answerChecks(
 function bestOf(
   customerIds: readonly string[],
   accessesOf: (customerId: string) => readonly (readonly [string, BriefAccess])[],
-  longerLasting: LongerLasting,
 ): ReadonlyMap<string, CustomerAccess> {
   const best = new Map<string, CustomerAccess>()
   for (const customerId of customerIds) {

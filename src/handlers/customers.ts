@@ -8,10 +8,9 @@ import type { Erase } from '../people/erase.js'
 import { ACCOUNT_FACTS, type AccountFact, DETAIL_NAMES, ofEach, PLATFORMS } from '../provider/accounts.js'
 import type { Fact } from '../provider/facts.js'
 import { isPlainText } from '../provider/ids.js'
-import type { ProductCustomer, ProductCustomersQuery } from '../store/access.js'
-import type { KnownCustomer, KnownSource } from '../store/account.js'
-import type { ChangePageQuery, ListedChange } from '../store/changes.js'
-import type { PersonKey } from '../store/schema.js'
+import type { KnownSource } from '../store/account.js'
+import type { ChangePageQuery } from '../store/changes.js'
+import type { StoreQuestions } from '../store/questions.js'
 import {
   access,
   byHand as byHandFields,
@@ -26,21 +25,12 @@ import { beginsBeforeItEnds, LATER_THAN_TO } from './events.js'
 import { firstOf, idParameter, idPlace, instantParameter, limitParameter, PAGE, pageOf } from './query.js'
 import { type ParamNames, READ, type Route, route } from './route.js'
 
-export interface ChangeLogDeps {
-  /** Null for a cursor that is not of this change log. Rejects with `store_unavailable` if the store can't answer. */
-  readonly readChangePage: (query: ChangePageQuery) => Promise<readonly ListedChange[] | null>
+export interface ChangeLogDeps extends Pick<StoreQuestions, 'readChangePage'> {
   /** Called each time, since a reload may change it. */
   readonly catalog: () => Catalog
 }
 
-export interface CustomerQuestionDeps extends ChangeLogDeps {
-  /** All reject with `store_unavailable` if the store can't answer. */
-  readonly customers: {
-    /** Null if nothing is stored. */
-    readonly readCustomer: (query: PersonKey) => Promise<KnownCustomer | null>
-    readonly readProductCustomers: (query: ProductCustomersQuery) => Promise<readonly ProductCustomer[]>
-  }
-}
+export type CustomerQuestionDeps = ChangeLogDeps & Pick<StoreQuestions, 'customers'>
 
 export interface ActDeps {
   readonly performAct: PerformAct

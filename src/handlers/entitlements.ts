@@ -2,15 +2,13 @@
 
 import type { ServerResponse } from 'node:http'
 import { z } from 'zod'
-import type { Explanation } from '../entitlements/explain.js'
-import type { Catalog, ProductAccess } from '../entitlements/features.js'
-import type { AccessAnswer, ProductAnswer } from '../entitlements/model.js'
+import { answerFor } from '../entitlements/entitlement.js'
+import type { Catalog } from '../entitlements/features.js'
+import type { AccessAnswer } from '../entitlements/model.js'
 import { LOOKUP_NAMES, ofEach } from '../provider/accounts.js'
 import type { Environment } from '../provider/event.js'
 import type { AccessesQuery, AccessQuery } from '../store/access.js'
-import type { ExplanationQuery } from '../store/account.js'
-import type { CustomerLookup } from '../store/customers.js'
-import type { IdPage } from '../store/schema.js'
+import type { StoreQuestions } from '../store/questions.js'
 import {
   access,
   byHand,
@@ -43,40 +41,11 @@ import {
 import { type MountDeps, type RawHandler, READ, type Route, route } from './route.js'
 import { sendTagged } from './send.js'
 
-type InEnvironment<Query> = Query & { readonly environment: Environment }
-
-/** All reject with `store_unavailable` if the store can't answer: never with an empty answer. */
-export interface EntitlementDeps {
+export interface EntitlementDeps extends Pick<StoreQuestions, 'readExplanation' | 'customers'> {
+  /** Rejects with `store_unavailable` if the store can't answer. */
   readonly readAccess: (question: AccessQuery) => Promise<AccessAnswer>
-  readonly readExplanation: (question: ExplanationQuery) => Promise<Explanation>
-  readonly customers: {
-    /** One answer per customer, in the order of the request. */
-    readonly readAccesses: (query: AccessesQuery) => Promise<readonly AccessAnswer[]>
-    /** By customer; without customers who never had access. */
-    readonly readGrants: (
-      query: Omit<AccessesQuery, 'at'>,
-    ) => Promise<ReadonlyMap<string, readonly ProductAccess[]>>
-    /** Those of these products that any customer has, or once had, access to. */
-    readonly knownProducts: (
-      query: InEnvironment<{ readonly productIds: readonly string[] }>,
-    ) => Promise<ReadonlySet<string>>
-    /** Ids of the customers with this external reference, in order. */
-    readonly findByReference: (
-      query: InEnvironment<{ readonly reference: string; readonly page: IdPage }>,
-    ) => Promise<readonly string[]>
-    /** The same for many references. The map leaves out references without a customer. */
-    readonly findByReferences: (
-      query: InEnvironment<{ readonly references: readonly string[] }>,
-    ) => Promise<ReadonlyMap<string, readonly string[]>>
-    /** Ids of customers, in order. */
-    readonly findByDetail: (
-      query: InEnvironment<{ readonly lookup: CustomerLookup; readonly page: IdPage }>,
-    ) => Promise<readonly string[]>
-  }
   /** Called each time, since a reload may change it. */
   readonly catalog: () => Catalog
-  /** The answer for one product, even if the customer's answer does not list it. */
-  readonly answerFor: (productId: string, answer: AccessAnswer) => ProductAnswer
   readonly keptAnswers: KeptAnswers
   /** Epoch milliseconds. */
   readonly clock: () => number
@@ -242,7 +211,7 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
       const { limit, cursor: after = '', at = null } = query
       const [[name = '', value = ''] = []] = Object.entries(body)
       const page = { after, limit: limit + 1 }
-      const customerIds = await deps.customers.findByDetail({ environment, lookup: { name, value }, page })
+      const customerIds = await deps.customers.findByDetail(environment, { name, value }, page)
       return readPage(deps, { environment, customerIds, at }, limit)
     },
   }),
@@ -260,7 +229,7 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
     async handle({ query, environment }, deps: EntitlementDeps) {
       const { externalRef: reference, limit, cursor: after = '', at = null } = query
       const page = { after, limit: limit + 1 }
-      const customerIds = await deps.customers.findByReference({ environment, reference, page })
+      const customerIds = await deps.customers.findByReference(environment, reference, page)
       return readPage(deps, { environment, customerIds, at }, limit)
     },
   }),
@@ -288,8 +257,8 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
       const isKnown =
         deps.catalog().hasProduct(productId) ||
         answer.entitlements.some((one) => one.productId === productId) ||
-        (await deps.customers.knownProducts({ environment, productIds: [productId] })).has(productId)
-      return { ...deps.answerFor(productId, answer), ...markUnknown(isKnown) }
+        (await deps.customers.knownProducts(environment, [productId])).has(productId)
+      return { ...answerFor(productId, answer), ...markUnknown(isKnown) }
     },
   }),
   // Before the explanation: a feature may have that name, and no product is called "features".

@@ -14,15 +14,8 @@ import {
   PAYMENT_EVENT_TYPES,
   SUBSCRIPTION_EVENT_TYPES,
 } from '../provider/event-types.js'
-import type {
-  EventBody,
-  EventBodyQuery,
-  EventPageQuery,
-  EventQuery,
-  readEvent,
-  readEventPage,
-} from '../store/event-questions.js'
 import type { EventFilter } from '../store/event-walk.js'
+import type { StoreQuestions } from '../store/questions.js'
 import { counts, environment, holdReason, instant, iso, isoOrNull, sourceKey } from './answers.js'
 import {
   flagParameter,
@@ -37,20 +30,12 @@ import {
 } from './query.js'
 import { type Route, route } from './route.js'
 
-export interface EventQuestionDeps {
+export interface EventQuestionDeps extends Pick<StoreQuestions, 'storedEvents'> {
   /** Every endpoint that is configured now, and the endpoint of changes by hand; called each time. */
   readonly endpointNames: () => readonly string[]
   readonly endpointNamed: (name: string) => Endpoint | undefined
-  /** All reject with `store_unavailable` if the store can't be read. */
-  readonly storedEvents: {
-    readonly readEventPage: (query: EventPageQuery) => ReturnType<typeof readEventPage>
-    /** Null if no such event is stored. */
-    readonly readEvent: (query: EventQuery) => ReturnType<typeof readEvent>
-    /** Null if there is no such event, or no such body under its id. */
-    readonly readEventBody: (query: EventBodyQuery) => Promise<EventBody | null>
-    /** @param place null: from the first event */
-    readonly readExportPage: (filter: EventFilter, place: ExportPlace | null) => Promise<ExportPage>
-  }
+  /** @param place null: from the first event */
+  readonly readExportPage: (filter: EventFilter, place: ExportPlace | null) => Promise<ExportPage>
 }
 
 export interface ImportDeps {
@@ -275,7 +260,7 @@ export const eventQuestions: readonly Route<EventQuestionDeps>[] = [
     answer: exportAnswer,
     async handle({ query: { cursor: place = null, ...given }, environment }, deps: EventQuestionDeps) {
       const filter = { environment, ...ANY_EVENT, ...given }
-      const { lines, counts, reached, newest } = await deps.storedEvents.readExportPage(filter, place)
+      const { lines, counts, reached, newest } = await deps.readExportPage(filter, place)
       if (place === null && lines.length === 0) await requireKnown(filter, deps)
       const pagination = paginated(reached < newest ? { reached, newest } : null)
       return { lines, counts, progress: { reached, total: newest }, pagination }

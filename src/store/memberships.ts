@@ -217,7 +217,7 @@ async function count(db: Db, where: ReturnType<typeof isOf>): Promise<number> {
 }
 
 /** Bounds how long one transaction blocks deliveries. */
-const MAX_PER_TRANSACTION = 500
+export const MAX_PER_TRANSACTION = 500
 
 /** Selects what to retry; an omitted field allows every value. */
 export interface RetryFilter extends Pick<MembershipFilter, 'environments' | 'target'> {

@@ -13,7 +13,7 @@ export type Outgoing = ReturnType<typeof createOutgoing>
  * seconds: by then another instance may make the calls, or sync may be paused.
  * @param mayLeave asked right before each call leaves
  */
-export function createOutgoing(mayLeave: () => boolean = () => true) {
+export function createOutgoing(mayLeave: () => boolean) {
   const underWay = new Set<AbortController>()
   return {
     /**

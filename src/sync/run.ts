@@ -1,13 +1,12 @@
 import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
-import type { RetryFilter } from '../store/memberships.js'
+import { MAX_PER_TRANSACTION, type RetryFilter } from '../store/memberships.js'
 import { ENVIRONMENTS } from '../store/schema.js'
 import type { SyncContext } from './context.js'
 import type { SyncPlan } from './plan.js'
 import type { AttemptResult } from './reconcile.js'
 import { retryAll } from './sweep.js'
 import type { SyncTarget } from './target.js'
-import { MAX_PER_TRANSACTION } from './writes.js'
 
 /** The attempts that a run reports. */
 const COUNTED = ['given', 'taken', 'unchanged', 'failed', 'waiting', 'parked'] as const

@@ -3,6 +3,7 @@ import {
   findMemberships,
   forgetMemberships,
   loadMemberships,
+  MAX_PER_TRANSACTION,
   type MembershipFilter,
   type MembershipKey,
   membershipKey,
@@ -59,9 +60,6 @@ export async function saveDesires(trx: Tx, { desires, cursor, marksUpTo }: Desir
   await unmarkForSync(trx, marksUpTo)
   await saveSyncSettings(trx, { cursor })
 }
-
-/** Bounds how long one transaction blocks deliveries. */
-export const MAX_PER_TRANSACTION = 500
 
 /**
  * Makes failed memberships due now; `healing`: only those that sweeps retry.

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { pino } from 'pino'
 import { afterAll, beforeAll, onTestFinished } from 'vitest'
-import { answerFor, entitlementOf, longerLasting } from '../../src/entitlements/entitlement.js'
+import { entitlementOf } from '../../src/entitlements/entitlement.js'
 import { catalogOf } from '../../src/entitlements/features.js'
 import type { AccessAnswer, Entitlement } from '../../src/entitlements/model.js'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
@@ -126,12 +126,6 @@ export const NO_STORED_EVENTS: RouteDeps['storedEvents'] = {
   readEventPage: async () => ({ items: [], next: null }),
   readEvent: async () => null,
   readEventBody: async () => null,
-  readExportPage: async () => ({
-    lines: [],
-    counts: { delivery: 0, reading: 0, removed: 0, altered: 0 },
-    reached: 0,
-    newest: 0,
-  }),
 }
 
 /** Nothing follows access. */
@@ -197,8 +191,6 @@ export function frontDeps({ deliveries, questions, logged }: Seen): ListenersDep
     catalog: () => catalogOf([]),
     readChangePage: async () => [],
     changeStream: { open: async () => (res) => res.end() },
-    answerFor,
-    longerLasting,
     environments: () => ['live', 'sandbox'],
     apiKeys: () => [apiKey('other'), apiKey('app')],
     keyUsed: () => {},
@@ -221,6 +213,12 @@ export function frontDeps({ deliveries, questions, logged }: Seen): ListenersDep
     },
     customers: customerQuestions(),
     storedEvents: NO_STORED_EVENTS,
+    readExportPage: async () => ({
+      lines: [],
+      counts: { delivery: 0, reading: 0, removed: 0, altered: 0 },
+      reached: 0,
+      newest: 0,
+    }),
     readExplanation: async ({ customerId, productId, environment, at }) => ({
       customerId,
       productId,

@@ -159,7 +159,7 @@ describe('while the store is away', () => {
         throw new LatchkeyError('store_unavailable', 'The store cannot be read.')
       },
     }) as never
-    const { clock, answerFor, keptAnswers } = frontDeps({ deliveries: [], questions: [], logged: [] })
+    const { clock, keptAnswers } = frontDeps({ deliveries: [], questions: [], logged: [] })
     const parts = [
       'customers',
       'changeStream',
@@ -178,6 +178,7 @@ describe('while the store is away', () => {
       'readAccess',
       'readChangePage',
       'readExplanation',
+      'readExportPage',
       'examine',
       'importLines',
       'keys',
@@ -187,7 +188,6 @@ describe('while the store is away', () => {
       {
         ...deps,
         clock,
-        answerFor,
         keptAnswers,
         apiKeys: RIGHT,
       },

@@ -11,7 +11,7 @@ import type {
   MessagePage,
   MessageStatus,
 } from '../../store/message-log.js'
-import type { TestResult } from '../../sync/outbound/outbound.js'
+import type { TestResult } from '../../sync/outbound/attempts.js'
 import { counts, environment, instant } from '../answers.js'
 import { idText, invalidField } from '../body.js'
 import { changeAnswer } from '../customers.js'

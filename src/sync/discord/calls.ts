@@ -11,7 +11,7 @@ import {
 import type { RESTJSONErrorCodes } from 'discord-api-types/v10'
 import type { z } from 'zod'
 import type { Reach } from '../outages.js'
-import { createOutgoing, HeldBackError, type Outgoing } from '../outgoing.js'
+import { HeldBackError, type Outgoing } from '../outgoing.js'
 import { ActionRequiredError, RetryableError } from '../platform.js'
 
 /** Discord understood a call and refused it. Only the adapter sees it, and knows what it means for each call. */
@@ -53,7 +53,7 @@ export interface CallsDeps {
   readonly clock: () => number
   readonly reach?: Reach
   /** Of the calls that change something. */
-  readonly outgoing?: Outgoing
+  readonly outgoing: Outgoing
   readonly timeoutMs?: number
 }
 
@@ -86,7 +86,7 @@ export function createCalls({
   apiUrl,
   clock,
   reach,
-  outgoing = createOutgoing(),
+  outgoing,
   timeoutMs = TIMEOUT_MS,
 }: CallsDeps): Calls {
   const rest = new REST({

@@ -1,6 +1,6 @@
 import { Api, GrammyError } from 'grammy'
 import type { Reach } from '../outages.js'
-import { createOutgoing, HeldBackError, type Outgoing } from '../outgoing.js'
+import { HeldBackError, type Outgoing } from '../outgoing.js'
 import { ActionRequiredError, type FailureScope, isOutage, RetryableError } from '../platform.js'
 
 /** Telegram understood a call and refused it. */
@@ -178,7 +178,7 @@ export interface CallsDeps {
   readonly clock: () => number
   readonly reach?: Reach
   /** Of the calls that one instance alone makes. */
-  readonly outgoing?: Outgoing
+  readonly outgoing: Outgoing
   readonly timeoutSeconds?: number
 }
 
@@ -204,7 +204,7 @@ export function createCalls({
   apiUrl,
   clock,
   reach,
-  outgoing = createOutgoing(),
+  outgoing,
   timeoutSeconds = TIMEOUT_SECONDS,
 }: CallsDeps): Call {
   function apiWithin(seconds: number): Api {

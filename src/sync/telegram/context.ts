@@ -21,8 +21,8 @@ export interface TelegramContext extends Tools {
   readonly linkAccount: (
     link: Customer & { readonly accountId: string; readonly key: string; readonly reason: string },
   ) => Promise<unknown>
-  /** Whether this is the instance that receives updates; if omitted, it is the only one. */
-  readonly isLeader?: () => boolean
+  /** Whether this is the instance that receives updates. */
+  readonly isLeader: () => boolean
   readonly accountAsked: (target: TelegramTarget, accountId: string) => Promise<'approve' | 'decline'>
   /** Called when something that a check would find may have changed. */
   readonly recheck: () => void

@@ -26,7 +26,7 @@ export type Receiver = ReturnType<typeof createReceiver>
 
 /** Polls for the bot's updates, which all joins and deep links need. */
 export function createReceiver(context: TelegramContext, handleUpdate: HandleUpdate) {
-  const { call, recheck, isLeader = () => true, clock, random, log } = context
+  const { call, recheck, isLeader, clock, random, log } = context
   const stopping = new AbortController()
   const { signal } = stopping
   /** Also before the stop, for a process that stood still, or lost the database, while another took over. */

@@ -1,6 +1,7 @@
 import { inspect } from 'node:util'
 import { expect } from 'vitest'
 import { createDiscordPlatform } from '../../../src/sync/discord/platform.js'
+import { createOutgoing } from '../../../src/sync/outgoing.js'
 import { ActionRequiredError, type Platform, RetryableError } from '../../../src/sync/platform.js'
 import type { DiscordTarget } from '../../../src/sync/target.js'
 import { BOT_TOKEN, GOLD_ROLE_ID, GUILD_ID } from '../../platforms/discord-ids.js'
@@ -30,7 +31,14 @@ export async function startSetting({
   ...options
 }: SettingOptions = {}): Promise<Setting> {
   const discord = await startDiscord(options)
-  const platform = createDiscordPlatform({ botToken: BOT_TOKEN, apiUrl: discord.url, clock, timeoutMs })
+  const outgoing = createOutgoing(() => true)
+  const platform = createDiscordPlatform({
+    botToken: BOT_TOKEN,
+    apiUrl: discord.url,
+    clock,
+    outgoing,
+    timeoutMs,
+  })
   return { discord, platform }
 }
 

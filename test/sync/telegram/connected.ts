@@ -14,6 +14,7 @@ import { loadManualEvent } from '../../../src/store/events.js'
 import { forgetJoinLinks } from '../../../src/store/join-links.js'
 import { migrate } from '../../../src/store/migrate.js'
 import { ensurePolicy } from '../../../src/store/settings.js'
+import { createOutgoing } from '../../../src/sync/outgoing.js'
 import type { Sync } from '../../../src/sync/sync.js'
 import type { SyncedProduct, TelegramTarget } from '../../../src/sync/target.js'
 import { BOT_TOKEN, type LocalTelegram } from '../../platforms/telegram-server.js'
@@ -59,7 +60,7 @@ export async function connect(
   options: ConnectOptions = {},
 ): Promise<ConnectedTelegram> {
   const { file = temporaryFile(), products = PRODUCTS, clock = Date.now } = options
-  const { botToken = BOT_TOKEN, accountAsked = async () => 'decline', isLeader } = options
+  const { botToken = BOT_TOKEN, accountAsked = async () => 'decline', isLeader = () => true } = options
   const lines: string[] = []
   const asked: string[] = []
   let rechecks = 0
@@ -93,7 +94,8 @@ export async function connect(
       rechecks += 1
     },
     clock,
-    ...(isLeader && { isLeader }),
+    isLeader,
+    outgoing: createOutgoing(isLeader),
     random: () => 0,
     log: createLogger('trace', { write: (line) => void lines.push(line) }),
   }
