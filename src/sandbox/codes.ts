@@ -1,0 +1,156 @@
+/*
+ * Every error code of both documents, with its status. Where the documents give a code no status, the sandbox chooses:
+ * what is unknown is 404, what another state would allow 409, what is asked wrongly or against a rule 422, what the
+ * merchant may not do 403, and what is out of order elsewhere 503.
+ */
+
+const UNIVERSAL = {
+  INTERNAL_SERVER_ERROR: 500,
+  NOT_FOUND: 404,
+  BAD_REQUEST: 400,
+  CONFLICT: 409,
+  RATE_LIMITED: 429,
+  UNPROCESSABLE_ENTITY: 422,
+  UNAUTHORIZED: 401,
+  FORBIDDEN: 403,
+  TOKEN_EXPIRED: 401,
+  TOKEN_INVALID: 401,
+  MFA_REQUIRED: 403,
+  ORG_NOT_FOUND: 404,
+  MEMBERSHIP_NOT_FOUND: 404,
+  INSUFFICIENT_ROLE: 403,
+  ENVIRONMENT_MISMATCH: 403,
+  SANDBOX_ONLY: 403,
+  LIVE_ONLY: 403,
+  IDEMPOTENCY_KEY_REQUIRED: 400,
+  IDEMPOTENCY_KEY_CONFLICT: 422,
+  VALIDATION_ERROR: 422,
+  MISSING_FIELD: 422,
+  INVALID_ID: 400,
+} as const
+
+const PAYMENTS = {
+  PAYMENT_NOT_FOUND: 404,
+  PAYMENT_NOT_REFUNDABLE: 422,
+  PRODUCT_NOT_FOUND: 404,
+  CUSTOMER_NOT_FOUND: 404,
+  CUSTOMER_NAME_REQUIRED: 422,
+  PAYMENT_METHOD_NOT_FOUND: 404,
+  CRYPTO_ONLY_ORG: 403,
+  PROVIDER_NOT_CONFIGURED: 503,
+  KYB_NOT_APPROVED: 403,
+  INVALID_PAYMENT_STATUS_TRANSITION: 409,
+  PAYMENT_NOT_CAPTURABLE: 409,
+  PAYMENT_NOT_VOIDABLE: 409,
+  CRYPTO_ASSET_NOT_ACCEPTED: 422,
+  CRYPTO_PAYOUT_ADDRESS_MISSING: 422,
+  CRYPTO_PAYMENT_BELOW_MIN: 422,
+  CRYPTO_PRICE_FEED_UNAVAILABLE: 503,
+  CRYPTO_CURRENCY_NOT_SUPPORTED: 422,
+  BTC_NOT_AWAITING_APPROVAL: 409,
+  SOL_PAYER_ADDRESS_REQUIRED: 422,
+  SOL_RPC_UNAVAILABLE: 503,
+  EVM_PAYER_ADDRESS_REQUIRED: 422,
+  EVM_RPC_UNAVAILABLE: 503,
+  EVM_CONTRACT_NOT_DEPLOYED: 503,
+  CRYPTO_AUTOSWAP_TARGET_MISSING: 422,
+  CRYPTO_VAULT_NOT_PROVISIONED: 422,
+  CRYPTO_STABLECOIN_DISABLED: 422,
+  CRYPTO_VOLATILE_DISABLED: 422,
+} as const
+
+const SUBSCRIPTIONS = {
+  SUBSCRIPTION_NOT_FOUND: 404,
+  SUBSCRIPTION_CUSTOMER_NOT_FOUND: 404,
+  SUBSCRIPTION_PRODUCT_NOT_FOUND: 404,
+  PRODUCT_NOT_RECURRING: 422,
+  PRODUCT_PRICE_MISSING: 422,
+  FIRST_PAYMENT_DECLINED: 422,
+  SUBSCRIPTION_NOT_CANCELABLE: 409,
+  SUBSCRIPTION_NOT_MODIFIABLE: 422,
+  TARGET_PRODUCT_NOT_FOUND: 404,
+  TARGET_PRODUCT_NOT_RECURRING: 422,
+  SAME_PLAN: 409,
+  PLAN_CHANGE_CURRENCY_MISMATCH: 422,
+  UPGRADE_REQUIRES_CARD: 422,
+  PLAN_CHANGE_DECLINED: 422,
+  NO_SCHEDULED_PLAN_CHANGE: 404,
+  PLAN_CHANGE_NOT_CANCELABLE: 409,
+} as const
+
+const OTHERS = {
+  PRODUCT_OUT_OF_STOCK: 409,
+  PRODUCT_ARCHIVED: 422,
+  RECURRING_REQUIRES_INTERVAL: 422,
+  CUSTOMER_ALREADY_EXISTS: 409,
+  CUSTOMER_PAYMENT_METHOD_NOT_FOUND: 404,
+  CUSTOMER_PAYMENT_METHOD_REVOKED: 409,
+  PAYOUT_NO_ROUTE: 422,
+  PAYOUT_NO_PAYOUT_ACCOUNT: 422,
+  PAYOUT_INSUFFICIENT_WITHDRAWABLE: 422,
+  PAYOUT_RAIL_UNAVAILABLE: 503,
+  PAYOUT_MOR_NOT_SUPPORTED: 422,
+  PAYOUT_NOT_FOUND: 404,
+  SETUP_INTENT_NOT_FOUND: 404,
+  SETUP_INTENT_CUSTOMER_NOT_FOUND: 404,
+  SETUP_INTENT_PROVIDER_ERROR: 502,
+  CHECKOUT_SESSION_NOT_FOUND: 404,
+  CHECKOUT_SESSION_EXPIRED: 410,
+  CHECKOUT_SESSION_INVALID_SIGNATURE: 400,
+  CHECKOUT_PRODUCT_INACTIVE: 422,
+  CHECKOUT_SUBSCRIPTION_REQUIRES_RECURRING_PRODUCT: 422,
+  CHECKOUT_METHOD_NOT_AVAILABLE: 422,
+  CHECKOUT_QUOTE_UNAVAILABLE: 503,
+  CHECKOUT_ASSET_NOT_ACCEPTED: 422,
+  CHECKOUT_ALREADY_COMPLETED: 409,
+  CHECKOUT_EMAIL_REQUIRED: 422,
+  CHECKOUT_BILLING_ADDRESS_REQUIRED: 422,
+  CHECKOUT_PAYMENT_FAILED: 422,
+  SUBY_BADGE_NOT_REMOVABLE: 403,
+  WEBHOOK_ENDPOINT_NOT_FOUND: 404,
+  CUSTOMER_EMAIL_LOCKED_MOR: 403,
+} as const
+
+/** The legacy document's own. */
+const LEGACY = { PAYMENT_NOT_CANCELABLE: 409, IDEMPOTENCY_REQUEST_IN_PROGRESS: 409 } as const
+
+export const CODES = { ...UNIVERSAL, ...PAYMENTS, ...SUBSCRIPTIONS, ...OTHERS, ...LEGACY }
+export type Code = keyof typeof CODES
+
+export function isCode(text: string): text is Code {
+  return Object.hasOwn(CODES, text)
+}
+
+interface ServiceErrorOptions {
+  /** The answer's `data`. */
+  readonly data?: object
+  /** Where a code has more than one status. */
+  readonly status?: number
+  /** Whether what was done up to here stays done: a declined charge is on record. */
+  readonly keepsChanges?: boolean
+}
+
+/** A documented refusal. */
+export class ServiceError extends Error {
+  readonly code: Code
+  readonly status: number
+  readonly data: object | undefined
+  readonly keepsChanges: boolean
+
+  constructor(code: Code, message: string, { data, status, keepsChanges = false }: ServiceErrorOptions = {}) {
+    super(message)
+    this.code = code
+    this.status = status ?? CODES[code]
+    this.data = data
+    this.keepsChanges = keepsChanges
+  }
+}
+
+export interface FieldError {
+  readonly field: string
+  readonly message: string
+}
+
+export function invalidFields(...fieldErrors: readonly FieldError[]): ServiceError {
+  return new ServiceError('VALIDATION_ERROR', 'The request is not valid.', { data: { fieldErrors } })
+}
