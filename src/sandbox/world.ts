@@ -45,7 +45,7 @@ export function createWorld(state: State, first: Settings): Acting {
   let settings = state.settings() ?? first
   const known = new Map<string, Entity>()
   const unsaved = new Map<string, Kind>()
-  /** Endpoints are asked for with every event. */
+  /** The oldest first. Endpoints are asked for with every event. */
   let endpoints: readonly Records['endpoint'][] | null = null
 
   function flush(): void {
@@ -99,7 +99,9 @@ export function createWorld(state: State, first: Settings): Acting {
     },
     list(kind, where = {}, span = {}) {
       if (kind === 'endpoint') {
-        endpoints ??= this.placed('endpoint', {}, {}).map(({ item }) => item)
+        endpoints ??= this.placed('endpoint', {}, {})
+          .map(({ item }) => item)
+          .reverse()
         return endpoints as readonly Entity[] as readonly Records[typeof kind][]
       }
       return this.placed(kind, where, span).map(({ item }) => item)

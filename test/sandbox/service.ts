@@ -86,7 +86,7 @@ export interface Receiver {
   readonly types: () => readonly string[]
   /** Forgets what came, and answers with it. */
   readonly take: () => readonly Received[]
-  /** The statuses that the next deliveries get; 200 once they are used up. */
+  /** The statuses that the next deliveries get; 200 once they are used up, and no answer for a negative one. */
   readonly answers: number[]
 }
 
@@ -113,7 +113,9 @@ export async function startReceiver(): Promise<Receiver> {
       isSigned: check.ok,
       event: JSON.parse(body.toString()),
     })
-    res.statusCode = check.ok ? (answers.shift() ?? 200) : 401
+    const status = check.ok ? (answers.shift() ?? 200) : 401
+    if (status < 0) return
+    res.statusCode = status
     res.end()
   })
   server.listen(0, '127.0.0.1')
@@ -182,7 +184,13 @@ export async function subscribe(
     card: { tokenizedInstrument: 'tok_good' },
     ...more,
   })
+  await delivered(service)
   return { id, customerId, productId, payment }
+}
+
+/** Waits for what the service tells after its answer. */
+export async function delivered(service: Service): Promise<void> {
+  await service.advance('0s')
 }
 
 export const subscriptionOf = (service: Service, id: string): Promise<Json> =>
