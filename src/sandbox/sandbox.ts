@@ -7,6 +7,7 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type Courier, createCourier } from './courier.js'
 import { DAY_MS, type Generation, type Settings } from './model.js'
 import { registerEndpoint } from './operations/merchant.js'
@@ -131,6 +132,8 @@ function createEngine(state: State, acting: Acting, courier: Courier): Engine {
     while (hasMore) {
       hasMore = step(to)
       await courier.drain()
+      // Requests get their turn, too.
+      await nextTurn()
     }
   }
   return {
