@@ -35,7 +35,7 @@ const HEADERS = {
 
 const FORM = z.object({
   method: z.enum(METHODS).optional(),
-  outcome: z.enum([...OUTCOMES, '3ds_required']).optional(),
+  outcome: z.enum(OUTCOMES).optional(),
   share: z.coerce.number().gt(0).max(10).optional(),
   confirmations: z.coerce.number().int().min(0).max(1000).optional(),
   asset: z.string().max(40).optional(),
@@ -110,7 +110,7 @@ function checkoutPage(world: World, payment: Payment, hasLeft: boolean): Html {
   const product = world.find('product', payment.productId)
   const title = product?.name ?? 'Checkout'
   const head = html`
-    <p class="price">${(payment.grossCents / 100).toFixed(2)} ${payment.currency}</p>
+    <p class="price">${(payment.grossAmountCents / 100).toFixed(2)} ${payment.currency}</p>
     ${product?.description ? html`<p>${product.description}</p>` : null}
     <p>A sandbox: no money moves here. Its clock says ${iso(world.now)}.</p>`
   if (hasLeft) {
@@ -137,7 +137,7 @@ function stateOf(world: World, payment: Payment, product: Product | undefined): 
     case 'COMPLETED':
     case 'REFUNDED':
     case 'PARTIALLY_REFUNDED':
-      return html`<p role="status" class="note">${payment.refundedCents > 0 ? 'Refunded.' : 'Paid. Thank you!'}</p>
+      return html`<p role="status" class="note">${payment.refundedAmountCents > 0 ? 'Refunded.' : 'Paid. Thank you!'}</p>
         ${link(payment.successUrl, 'Back to the shop')}`
     case 'PENDING':
     case 'PARTIAL':
@@ -197,8 +197,8 @@ function cardForm(payment: Payment): Html {
 }
 
 function depositForm(payment: Payment, product: Product): Html {
-  const pairs = product.chains.flatMap((id) =>
-    product.assets.filter((symbol) => assetOf(id, symbol)).map((symbol) => [id, symbol] as const),
+  const pairs = product.acceptedChains.flatMap((id) =>
+    product.acceptedAssets.filter((symbol) => assetOf(id, symbol)).map((symbol) => [id, symbol] as const),
   )
   const choice = payment.deposit
     ? html`<p>${payment.deposit.received} of ${payment.deposit.expected} received, in ${payment.deposit.symbol} on ${

@@ -6,10 +6,11 @@ import {
   customerView,
   iso,
   isoOrNull,
-  methodView,
+  METHOD_FIELDS,
   objectData,
   type Parties,
   paymentData,
+  shown,
   subscriptionData,
 } from './views-v3.js'
 import type { World } from './world.js'
@@ -116,30 +117,33 @@ export function tellCustomer(
 }
 
 export function tellMethod(world: World, what: 'attached' | 'detached', method: SavedMethod): void {
-  tellV3(world, `payment_method.${what}`, () => objectData('payment_method', methodView(method)))
+  tellV3(world, `payment_method.${what}`, () => objectData('payment_method', shown(method, METHOD_FIELDS)))
 }
 
 /** One payout of one payment: v3 tells of both, the legacy generation of both in one event. */
 export function tellSettled(world: World, payment: Payment): void {
   const payoutId = world.makeId('pout')
-  const { netCents: amountCents, currency } = payment
+  const { merchantNetCents: amountCents, currency } = payment
   tellPayment(world, 'payment.settled', payment)
   tell(world, {
     v3: {
       type: 'payout.completed',
       data: () => {
-        const paidOutAt = isoOrNull(payment.settledAt)
+        const paidOutAt = isoOrNull(payment.paymentSettledAt)
         return objectData('payout', { id: payoutId, status: 'completed', amountCents, currency, paidOutAt })
       },
     },
     v2: {
       type: 'PAYMENT_SETTLED',
-      data: () => settledData({ payment, customer: partiesOf(world, payment).customer, payoutId }),
+      data: () => settledData(payment, partiesOf(world, payment).customer, payoutId),
     },
   })
 }
 
-export function tellFailedPayout(world: World, { id, netCents: amountCents, currency }: Payment): void {
+export function tellFailedPayout(
+  world: World,
+  { id, merchantNetCents: amountCents, currency }: Payment,
+): void {
   const payout = { id: world.makeId('pout'), status: 'failed', amountCents, currency, paymentId: id }
   tellV3(world, 'payout.failed', () => objectData('payout', payout))
 }

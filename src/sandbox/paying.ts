@@ -4,11 +4,11 @@ import { ServiceError } from './codes.js'
 import { tellCustomer } from './events.js'
 import {
   CARD_METHODS,
-  type CardOutcome,
   type Customer,
   type Due,
   type DueKind,
   type Method,
+  type Outcome,
   type Payment,
 } from './model.js'
 import {
@@ -37,7 +37,7 @@ import type { World } from './world.js'
 export interface PaySpec extends DepositSpec {
   /** Left out: as chosen before, else the first that the product takes. */
   readonly method?: Method | undefined
-  readonly outcome?: CardOutcome | undefined
+  readonly outcome?: Outcome | undefined
   /** Of a buyer whom nobody knows yet. */
   readonly email?: string | undefined
   readonly crypto?: CryptoChoice | undefined
@@ -148,8 +148,8 @@ export function followed(world: World, payment: Payment): Payment {
 }
 
 /** The tokens of test cards; any other is a card that works. */
-export function outcomeOfToken(token: string): CardOutcome {
-  const outcomes: Readonly<Record<string, CardOutcome>> = {
+export function outcomeOfToken(token: string): Outcome {
+  const outcomes: Readonly<Record<string, Outcome>> = {
     tok_soft_decline: 'soft_decline',
     tok_hard_decline: 'hard_decline',
     tok_3ds: '3ds_required',

@@ -3,7 +3,6 @@
 import { ServiceError } from './codes.js'
 import { type PaymentOccurrence, tellFailedPayout, tellPayment, tellSettled } from './events.js'
 import type {
-  CardOutcome,
   Context,
   Currency,
   Customer,
@@ -11,6 +10,7 @@ import type {
   Deposit,
   DepositWarning,
   Method,
+  Outcome,
   Payment,
   PaymentStatus,
   Product,
@@ -65,7 +65,13 @@ export function moved(
     const message = `The payment ${payment.id} is ${payment.status}: it can't become ${status}.`
     throw new ServiceError('INVALID_PAYMENT_STATUS_TRANSITION', message)
   }
-  return { ...payment, ...change, status, updatedAt: at, timeline: [...payment.timeline, { status, at }] }
+  return {
+    ...payment,
+    ...change,
+    status,
+    updatedAt: at,
+    statusTimeline: [...payment.statusTimeline, { status, at }],
+  }
 }
 
 function move(world: World, payment: Payment, status: PaymentStatus, change: Partial<Payment> = {}): Payment {
@@ -105,7 +111,6 @@ export function createPayment(world: World, spec: PaymentSpec): Payment {
     productId: product.id,
     subscriptionId: spec.subscriptionId ?? null,
     purpose: spec.purpose,
-    cyclePaidAt: null,
     status: 'PENDING',
     method: null,
     capture: spec.capture ?? 'automatic',
@@ -115,20 +120,20 @@ export function createPayment(world: World, spec: PaymentSpec): Payment {
     ...amounts,
     declineCode: null,
     declineCategory: null,
-    refundedCents: 0,
+    refundedAmountCents: 0,
     refundedAt: null,
     chargebackAt: null,
     canceledAt: null,
     cancelReason: null,
     deposit: null,
-    receivedAt: null,
-    settledAt: null,
+    paymentReceivedAt: null,
+    paymentSettledAt: null,
     expiresAt,
     sessionId: spec.sessionId ?? null,
     customFields: spec.customFields ?? null,
     customFieldsResponse: null,
     ...spec.context,
-    timeline: [{ status: 'PENDING', at }],
+    statusTimeline: [{ status: 'PENDING', at }],
     createdAt: at,
     updatedAt: at,
   }
@@ -182,7 +187,7 @@ export function chooseMethod(
 }
 
 function quote(payment: Payment, product: Product | undefined, crypto: CryptoChoice): Deposit {
-  const { chains = [], assets = [] } = product ?? {}
+  const { acceptedChains: chains = [], acceptedAssets: assets = [] } = product ?? {}
   const preferred = chains.includes(DEFAULT_CHAIN) ? DEFAULT_CHAIN : (chains[0] ?? DEFAULT_CHAIN)
   const chainId = crypto.chainId ?? preferred
   const offered = assets.filter((symbol) => assetOf(chainId, symbol) !== undefined)
@@ -193,14 +198,14 @@ function quote(payment: Payment, product: Product | undefined, crypto: CryptoCho
       `The product does not take ${symbol} on chain ${chainId}.`,
     )
   }
-  const { grossCents, currency } = payment
-  if (inUsCents(grossCents, currency) < LEAST_CRYPTO_CENTS) {
+  const { grossAmountCents, currency } = payment
+  if (inUsCents(grossAmountCents, currency) < LEAST_CRYPTO_CENTS) {
     const message = `A crypto payment is at least ${LEAST_CRYPTO_CENTS} US cents.`
     throw new ServiceError('CRYPTO_PAYMENT_BELOW_MIN', message)
   }
   return {
     ...{ chainId, symbol, mode: crypto.mode ?? 'DIRECT' },
-    expected: tokenAmount(grossCents, currency, chainId, symbol),
+    expected: tokenAmount(grossAmountCents, currency, chainId, symbol),
     received: '0',
     ...{ observed: null, detectedAt: null, warnings: [], txHash: null },
   }
@@ -220,12 +225,7 @@ const DECLINES: Readonly<
 }
 
 /** Charges a card whose method is chosen. Afterwards the payment is paid, declined, failed, or waits for 3DS. */
-export function chargeCard(
-  world: World,
-  payment: Payment,
-  outcome: CardOutcome,
-  presence: Presence,
-): Payment {
+export function chargeCard(world: World, payment: Payment, outcome: Outcome, presence: Presence): Payment {
   const isWallet = presence === 'present' && payment.method !== 'CARD' && payment.status !== 'PENDING_3DS'
   const asked =
     isWallet && payment.status !== 'PENDING_REDIRECT' ? move(world, payment, 'PENDING_REDIRECT') : payment
@@ -279,8 +279,8 @@ function fail(
 function complete(world: World, payment: Payment): Payment {
   const isCrypto = payment.deposit !== null
   const paid = move(world, payment, 'COMPLETED', {
-    receivedAt: payment.receivedAt ?? world.now,
-    ...(isCrypto && { settledAt: world.now }),
+    paymentReceivedAt: payment.paymentReceivedAt ?? world.now,
+    ...(isCrypto && { paymentSettledAt: world.now }),
   })
   world.unschedule('payment.expire', paid.id)
   tellPayment(world, 'payment.succeeded', paid)
@@ -417,7 +417,7 @@ export function refund(world: World, payment: Payment, amountInCents: number | n
     const why = payment.deposit === null ? `it is ${payment.status}` : 'only card payments are'
     throw new ServiceError('PAYMENT_NOT_REFUNDABLE', `The payment can't be refunded: ${why}.`)
   }
-  const left = payment.grossCents - payment.refundedCents
+  const left = payment.grossAmountCents - payment.refundedAmountCents
   const amount = amountInCents ?? left
   if (amount > left) {
     throw new ServiceError('PAYMENT_NOT_REFUNDABLE', `Only ${left} cents are left to refund.`, {
@@ -425,8 +425,8 @@ export function refund(world: World, payment: Payment, amountInCents: number | n
     })
   }
   const status = amount === left ? 'REFUNDED' : 'PARTIALLY_REFUNDED'
-  const refundedCents = payment.refundedCents + amount
-  const moment = moved(payment, status, world.tick(), { refundedCents, refundedAt: world.now })
+  const refundedAmountCents = payment.refundedAmountCents + amount
+  const moment = moved(payment, status, world.tick(), { refundedAmountCents, refundedAt: world.now })
   const refunded = world.put('payment', moment)
   tellPayment(world, status === 'REFUNDED' ? 'payment.refunded' : 'payment.partially_refunded', refunded)
   return refunded
@@ -448,7 +448,8 @@ export function chargeBack(world: World, payment: Payment): Payment {
 
 /** Pays a card payment out to the merchant; crypto settles on-chain by itself. */
 export function settle(world: World, payment: Payment, outcome: 'success' | 'failed'): Payment {
-  const isPaid = payment.receivedAt !== null && payment.deposit === null && payment.settledAt === null
+  const isPaid =
+    payment.paymentReceivedAt !== null && payment.deposit === null && payment.paymentSettledAt === null
   if (!isPaid || !isRefundable(payment)) {
     throw new ServiceError(
       'INVALID_PAYMENT_STATUS_TRANSITION',
@@ -460,7 +461,7 @@ export function settle(world: World, payment: Payment, outcome: 'success' | 'fai
     return payment
   }
   const at = world.tick()
-  const settled = world.put('payment', { ...payment, settledAt: at, updatedAt: at })
+  const settled = world.put('payment', { ...payment, paymentSettledAt: at, updatedAt: at })
   tellSettled(world, settled)
   return settled
 }

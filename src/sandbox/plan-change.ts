@@ -3,8 +3,8 @@
 import { ServiceError } from './codes.js'
 import type {
   CARD_METHODS,
-  CardOutcome,
   Customer,
+  Outcome,
   Payment,
   Product,
   ScheduledChange,
@@ -22,9 +22,9 @@ export interface PlanChangeSpec {
   readonly proration: 'delta' | 'none'
   readonly useCustomerPaymentMethod: boolean
   readonly method?: (typeof CARD_METHODS)[number] | undefined
-  readonly cardOutcome: CardOutcome | null
-  readonly successUrl?: string | undefined
-  readonly cancelUrl?: string | undefined
+  readonly cardOutcome: Outcome | null
+  readonly successUrl: string | null
+  readonly cancelUrl: string | null
 }
 
 export interface PlanChange {
@@ -43,7 +43,7 @@ export function changePlan(world: World, subscription: Subscription, spec: PlanC
   const isNow = isUpgrade && spec.effective !== 'period_end'
   if (!isNow) {
     const type = isUpgrade ? 'UPGRADE' : 'DOWNGRADE'
-    const at = subscription.dueAt ?? world.now
+    const at = subscription.currentCycleDueAt ?? world.now
     const recorded = record(world, subscription, {
       type,
       target,
@@ -101,9 +101,9 @@ function chargeCents(
   difference: number | null,
 ): number {
   if (difference === null) return target.priceCents ?? 0
-  const { dueAt, periodStart } = subscription
-  if (dueAt === null || periodStart === null) return difference
-  return proratedCents(difference, periodStart, dueAt, world.now)
+  const { currentCycleDueAt, periodStart } = subscription
+  if (currentCycleDueAt === null || periodStart === null) return difference
+  return proratedCents(difference, periodStart, currentCycleDueAt, world.now)
 }
 
 interface NewChange {
@@ -122,7 +122,7 @@ function record(
 ): { readonly subscription: Subscription; readonly change: ScheduledChange } {
   const at = world.tick()
   const change: ScheduledChange = {
-    ...{ id: world.makeId('ssc'), type, fromProductId: subscription.productId, targetProductId: target.id },
+    ...{ id: world.makeId('ssc'), type, fromProductId: subscription.productId, targetPriceId: target.id },
     ...{ scheduledFor, paymentId, resetsAnchor: resets, appliedAt: null, canceledAt: null },
   }
   const changes = [...withoutPendingChange(subscription, at), change]
@@ -137,9 +137,9 @@ function swap(
   payment?: Payment,
 ): Subscription {
   if (!change.resetsAnchor) return applyChange(world, subscription, change, payment)
-  const dueAt = world.now + cycleMs(world, change.targetProductId)
-  world.schedule('subscription.due', subscription.id, dueAt)
-  return applyChange(world, subscription, change, payment, { periodStart: world.now, dueAt })
+  const currentCycleDueAt = world.now + cycleMs(world, change.targetPriceId)
+  world.schedule('subscription.due', subscription.id, currentCycleDueAt)
+  return applyChange(world, subscription, change, payment, { periodStart: world.now, currentCycleDueAt })
 }
 
 interface Upgrade extends Omit<NewChange, 'paymentId'> {
@@ -161,8 +161,8 @@ function chargeUpgrade(
     context: {
       externalRef: subscription.externalRef,
       metadata: subscription.metadata,
-      successUrl: spec.successUrl ?? null,
-      cancelUrl: spec.cancelUrl ?? null,
+      successUrl: spec.successUrl,
+      cancelUrl: spec.cancelUrl,
     },
   })
   const charged = chargeCard(world, chooseMethod(world, created, method), outcome, 'present')
@@ -209,10 +209,10 @@ export function upgradeCharged(world: World, subscription: Subscription, payment
 
 /**
  * Calls a queued change off.
- * @param id null: the one that is queued. @throws {ServiceError} `NO_SCHEDULED_PLAN_CHANGE`, `PLAN_CHANGE_NOT_CANCELABLE`
+ * @param id left out: the one that is queued. @throws {ServiceError} `NO_SCHEDULED_PLAN_CHANGE`, `PLAN_CHANGE_NOT_CANCELABLE`
  */
-export function cancelPlanChange(world: World, subscription: Subscription, id: string | null): PlanChange {
-  const named = id === null ? pendingChange(subscription) : subscription.changes.find((one) => one.id === id)
+export function cancelPlanChange(world: World, subscription: Subscription, id: string | undefined): PlanChange {
+  const named = id === undefined ? pendingChange(subscription) : subscription.changes.find((one) => one.id === id)
   if (named?.paymentId && named.canceledAt === null) {
     const message = 'The upgrade is charged or being charged: refund the charge and change the plan back.'
     throw new ServiceError('PLAN_CHANGE_NOT_CANCELABLE', message)

@@ -112,12 +112,18 @@ export interface Charge {
 
 /** VAT applies where the service is merchant of record and the customer's country is known to have it. */
 export function amountsOf({ priceCents, taxInclusive, country, merchantOfRecord }: Charge): Amounts {
-  const vatBps = (merchantOfRecord && country !== null && VAT_BPS[country]) || null
-  const share = (vatBps ?? 0) / 10_000
-  const vatCents = Math.round(taxInclusive ? priceCents - priceCents / (1 + share) : priceCents * share)
-  const grossCents = taxInclusive ? priceCents : priceCents + vatCents
-  const feeCents = Math.round(((grossCents - vatCents) * FEE_BPS) / 10_000)
-  return { grossCents, vatCents, vatBps, feeCents, netCents: grossCents - vatCents - feeCents }
+  const vatRateBps = (merchantOfRecord && country !== null && VAT_BPS[country]) || null
+  const share = (vatRateBps ?? 0) / 10_000
+  const vatAmountCents = Math.round(taxInclusive ? priceCents - priceCents / (1 + share) : priceCents * share)
+  const grossAmountCents = taxInclusive ? priceCents : priceCents + vatAmountCents
+  const platformFeeCents = Math.round(((grossAmountCents - vatAmountCents) * FEE_BPS) / 10_000)
+  return {
+    grossAmountCents,
+    vatAmountCents,
+    vatRateBps,
+    platformFeeCents,
+    merchantNetCents: grossAmountCents - vatAmountCents - platformFeeCents,
+  }
 }
 
 /** The prorated difference of two prices for the rest of a cycle. */

@@ -38,7 +38,7 @@ function openSession(world: World, token: string): CheckoutSession {
   const session = world.find('session', id)
   if (session === undefined)
     throw new ServiceError('CHECKOUT_SESSION_NOT_FOUND', 'There is no such checkout session.')
-  const isPaid = world.find('payment', session.paymentId)?.receivedAt !== null
+  const isPaid = world.find('payment', session.paymentId)?.paymentReceivedAt !== null
   if (!isPaid && world.now >= session.expiresAt) {
     throw new ServiceError(
       'CHECKOUT_SESSION_EXPIRED',

@@ -4,10 +4,10 @@ import { ServiceError } from './codes.js'
 import { tellMethod, tellSubscription } from './events.js'
 import {
   CARD_METHODS,
-  type CardOutcome,
   type Context,
   type Customer,
   DAY_MS,
+  type Outcome,
   type Payment,
   type Product,
   type SavedMethod,
@@ -88,7 +88,7 @@ export function createSubscription(
     totalCycles,
     cancelAtPeriodEnd: false,
     periodStart: null,
-    dueAt: null,
+    currentCycleDueAt: null,
     renewalAttempt: 0,
     nextRenewalAttemptAt: null,
     lastDeclineCategory: null,
@@ -116,13 +116,12 @@ export function followFirstPayment(world: World, subscription: Subscription, pay
 }
 
 /** A cycle is paid: the first one, or the next. */
-export function confirmCycle(world: World, subscription: Subscription, paid: Payment): Subscription {
-  const payment = world.put('payment', { ...paid, cyclePaidAt: world.now })
+export function confirmCycle(world: World, subscription: Subscription, payment: Payment): Subscription {
   const isFirst = subscription.currentCycle === 0
   const swapped = isFirst ? subscription : applyDueChange(world, subscription, payment)
   const isCard = payment.deposit === null
   if (isCard && subscription.rail !== 'card') saveMethod(world, payment)
-  const start = subscription.dueAt ?? world.now
+  const start = subscription.currentCycleDueAt ?? world.now
   const length = cycleMs(world, payment.productId)
   // A short cycle that was paid late begins with its payment; otherwise the anchor stays where it was.
   const begin = isFirst || start + length <= world.now ? world.now : start
@@ -132,7 +131,7 @@ export function confirmCycle(world: World, subscription: Subscription, paid: Pay
     customerId: payment.customerId,
     currentCycle: subscription.currentCycle + 1,
     periodStart: begin,
-    dueAt: begin + length,
+    currentCycleDueAt: begin + length,
     renewalAttempt: 0,
     nextRenewalAttemptAt: null,
     lastDeclineCategory: null,
@@ -146,7 +145,7 @@ export function confirmCycle(world: World, subscription: Subscription, paid: Pay
 
 function applyDueChange(world: World, subscription: Subscription, payment: Payment): Subscription {
   const change = dueChange(subscription)
-  if (change === null || change.targetProductId !== payment.productId) return subscription
+  if (change === null || change.targetPriceId !== payment.productId) return subscription
   return applyChange(world, subscription, change, payment)
 }
 
@@ -166,7 +165,7 @@ export function applyChange(
 ): Subscription {
   const at = world.tick()
   const changes = subscription.changes.map((one) => (one.id === change.id ? { ...one, appliedAt: at } : one))
-  const swapped = changed(world, subscription, { productId: change.targetProductId, changes, ...more }, at)
+  const swapped = changed(world, subscription, { productId: change.targetPriceId, changes, ...more }, at)
   tellSubscription(world, 'subscription.updated', swapped, payment)
   return swapped
 }
@@ -206,7 +205,7 @@ export function savedMethod(world: World, customerId: string): SavedMethod | und
 }
 
 /** What an off-session charge of the customer does: without a saved card there is nothing to charge. */
-function offSessionOutcome(world: World, customerId: string | null): CardOutcome {
+function offSessionOutcome(world: World, customerId: string | null): Outcome {
   if (customerId === null || savedMethod(world, customerId) === undefined) return 'hard_decline'
   return world.find('customer', customerId)?.card ?? 'hard_decline'
 }
@@ -227,7 +226,7 @@ export function periodEnds(world: World, subscription: Subscription): void {
 
 /** Of the plan that is due, at today's price and VAT; null: its product is gone. */
 function renewalPayment(world: World, subscription: Subscription): Payment | null {
-  const product = world.find('product', dueChange(subscription)?.targetProductId ?? subscription.productId)
+  const product = world.find('product', dueChange(subscription)?.targetPriceId ?? subscription.productId)
   if (product === undefined) return null
   const isCrypto = subscription.rail === 'crypto'
   const before =
@@ -264,8 +263,8 @@ function attemptRenewal(world: World, subscription: Subscription, payment: Payme
   const charged = chargeCard(world, known, offSessionOutcome(world, customerId), 'absent')
   if (charged.status === 'COMPLETED') return void confirmCycle(world, subscription, charged)
   const isLast = charged.declineCategory === 'HARD' || attempt >= ATTEMPT_DAYS.length
-  const dueAt = subscription.dueAt ?? world.now
-  const next = isLast ? null : dueAt + (ATTEMPT_DAYS[attempt] ?? 0) * DAY_MS
+  const currentCycleDueAt = subscription.currentCycleDueAt ?? world.now
+  const next = isLast ? null : currentCycleDueAt + (ATTEMPT_DAYS[attempt] ?? 0) * DAY_MS
   const failed = changed(world, subscription, {
     status: 'PAST_DUE',
     renewalAttempt: attempt,
@@ -319,7 +318,7 @@ function end(world: World, subscription: Subscription, status: 'CANCELED' | 'EXP
   const payment = world.find('payment', subscription.renewalPaymentId)
   const at = world.tick()
   const changes = withoutPendingChange(subscription, at)
-  const last = { status, endedAt: at, dueAt: null, nextRenewalAttemptAt: null, changes }
+  const last = { status, endedAt: at, currentCycleDueAt: null, nextRenewalAttemptAt: null, changes }
   const ended = changed(world, subscription, last, at)
   if (payment?.status === 'PENDING' || payment?.status === 'PARTIAL')
     withdraw(world, payment, 'subscription ended')

@@ -40,15 +40,15 @@ function push(charges: Map<string, Payment[]>, id: string, payment: Payment): vo
 }
 
 /** Whether the merchant has, or is sure to get, the money of a payment at that instant. */
-function stands({ timeline, deposit, chargebackAt }: Payment, at: number): boolean {
+function stands({ statusTimeline, deposit, chargebackAt }: Payment, at: number): boolean {
   if (chargebackAt !== null && chargebackAt <= at) return false
-  const status = timeline.findLast((entry) => entry.at <= at)?.status
+  const status = statusTimeline.findLast((entry) => entry.at <= at)?.status
   if (status === 'COMPLETED' || status === 'PARTIALLY_REFUNDED') return true
   return status === 'AUTHORIZED' && deposit === null
 }
 
-function firstPaidAt({ timeline, deposit }: Payment): number {
-  const paid = timeline.find(
+function firstPaidAt({ statusTimeline, deposit }: Payment): number {
+  const paid = statusTimeline.find(
     ({ status }) => status === 'COMPLETED' || (status === 'AUTHORIZED' && deposit === null),
   )
   return paid?.at ?? Number.POSITIVE_INFINITY
@@ -68,7 +68,7 @@ function productOf(
     const charge = charges.find(({ id }) => id === paymentId)
     return charge === undefined || stands(charge, at)
   })
-  return inForce?.targetProductId ?? cycle.productId
+  return inForce?.targetPriceId ?? cycle.productId
 }
 
 function latest(before: Payment | undefined, payment: Payment): Payment {

@@ -1,171 +1,136 @@
 /* The same records as v2 shows them. */
 
-import type { Customer, Discount, Payment, Product, Subscription } from './model.js'
+import type { Customer, Payment, Product, Subscription } from './model.js'
 import { inUsCents } from './pricing.js'
-import { assetView, iso, isoOrNull, type Parties, productFields } from './views-v3.js'
+import { assetView, iso, isoOrNull, type Parties, productFields, shown } from './views-v3.js'
 
 export const LEGACY_PAYMENT_STATUSES = [
-  'INITIATED',
-  'PENDING',
-  'PROCESSING',
-  'CHECKOUT_SUCCESS',
-  'CHECKOUT_FAILED',
-  'PAYMENT_SUCCESS',
-  'TX_SUCCESS',
-  'TX_EXPIRED',
-  'FAILED',
-  'REFUNDED',
-  'CHARGEBACK',
-  'PARTIALLY_REFUNDED',
-  'CANCELED',
-] as const
-export type LegacyPaymentStatus = (typeof LEGACY_PAYMENT_STATUSES)[number]
-
-const wasAuthorized = ({ timeline }: Payment): boolean =>
-  timeline.some(({ status }) => status === 'AUTHORIZED' || status === 'COMPLETED')
+  ...([
+    'INITIATED',
+    'PENDING',
+    'PROCESSING',
+    'CHECKOUT_SUCCESS',
+    'CHECKOUT_FAILED',
+    'PAYMENT_SUCCESS',
+  ] as const),
+  ...([
+    'TX_SUCCESS',
+    'TX_EXPIRED',
+    'FAILED',
+    'REFUNDED',
+    'CHARGEBACK',
+    'PARTIALLY_REFUNDED',
+    'CANCELED',
+  ] as const),
+]
+type LegacyPaymentStatus = (typeof LEGACY_PAYMENT_STATUSES)[number]
 
 /** The legacy status of a payment; the document gives the names, and the sandbox what they stand for. */
-export function legacyStatus(payment: Payment): LegacyPaymentStatus {
-  if (payment.chargebackAt !== null) return 'CHARGEBACK'
-  const { status } = payment
-  switch (status) {
-    case 'PENDING':
-      return payment.method === null ? 'INITIATED' : 'PENDING'
-    case 'PENDING_3DS':
-    case 'PENDING_REDIRECT':
-    case 'PARTIAL':
-      return 'PENDING'
-    case 'RECEIVED':
-    case 'BRIDGING':
-      return 'PROCESSING'
-    case 'AUTHORIZED':
-      return 'CHECKOUT_SUCCESS'
-    case 'COMPLETED':
-      return payment.deposit === null ? 'PAYMENT_SUCCESS' : 'TX_SUCCESS'
-    case 'FAILED':
-    case 'DECLINED':
-      return payment.deposit === null && !wasAuthorized(payment) ? 'CHECKOUT_FAILED' : 'FAILED'
-    case 'EXPIRED':
-      return 'TX_EXPIRED'
-    case 'REFUNDED':
-    case 'PARTIALLY_REFUNDED':
-    case 'CANCELED':
-      return status
-    default:
-      return status satisfies never
+export function legacyStatus({
+  status,
+  chargebackAt,
+  method,
+  deposit,
+  statusTimeline,
+}: Payment): LegacyPaymentStatus {
+  if (chargebackAt !== null) return 'CHARGEBACK'
+  const wasAuthorized = statusTimeline.some((entry) => entry.status === 'AUTHORIZED')
+  const failed = deposit === null && !wasAuthorized ? 'CHECKOUT_FAILED' : 'FAILED'
+  const byStatus: Readonly<Record<Payment['status'], LegacyPaymentStatus>> = {
+    PENDING: method === null ? 'INITIATED' : 'PENDING',
+    ...{ PENDING_3DS: 'PENDING', PENDING_REDIRECT: 'PENDING', PARTIAL: 'PENDING' },
+    ...{ RECEIVED: 'PROCESSING', BRIDGING: 'PROCESSING', AUTHORIZED: 'CHECKOUT_SUCCESS' },
+    COMPLETED: deposit === null ? 'PAYMENT_SUCCESS' : 'TX_SUCCESS',
+    ...{ FAILED: failed, DECLINED: failed, EXPIRED: 'TX_EXPIRED' },
+    ...{ REFUNDED: 'REFUNDED', PARTIALLY_REFUNDED: 'PARTIALLY_REFUNDED', CANCELED: 'CANCELED' },
   }
+  return byStatus[status]
 }
 
-export function legacyProductView(product: Product): object {
-  return { id: product.id, ...productFields(product) }
-}
+export const legacyProductView: (product: Product) => object = productFields
 
-const valueUsd = ({ grossCents, currency }: Payment): string => String(inUsCents(grossCents, currency))
+const valueUsd = ({ grossAmountCents, currency }: Payment): string =>
+  String(inUsCents(grossAmountCents, currency))
 
-/** An item of the payment list; `GET /api/payment/:paymentId` shows the same and more. */
+/** An item of the payment list; `GET /api/payment/:paymentId` shows the same. */
 export function legacyPaymentView(payment: Payment, customer: Customer | undefined): object {
-  const { id, deposit, method, subscriptionId, productId, metadata, externalRef } = payment
-  const { successUrl, cancelUrl, currency } = payment
+  const { deposit } = payment
   return {
-    id,
+    ...shown(
+      payment,
+      'id customerId method currency subscriptionId productId metadata externalRef successUrl cancelUrl',
+    ),
+    ...shown(payment, 'grossAmountCents merchantNetCents vatAmountCents customFields'),
+    ...shown(payment, 'createdAt expiresAt canceledAt cancelReason'),
     txHash: deposit?.txHash ?? null,
-    customerId: payment.customerId,
     customerEmail: customer?.email ?? null,
-    method,
     tokenAmount: deposit?.expected ?? null,
     valueUsd: valueUsd(payment),
     priceCents: String(payment.priceCents),
-    currency,
     status: legacyStatus(payment),
-    subscriptionId,
     asset: deposit && assetView(deposit),
-    ...{ productId, isSandbox: true, metadata, externalRef, successUrl, cancelUrl },
-    grossAmountCents: payment.grossCents,
-    merchantNetCents: payment.netCents,
-    vatAmountCents: payment.vatCents,
-    createdAt: iso(payment.createdAt),
-    expiresAt: isoOrNull(payment.expiresAt),
-    canceledAt: isoOrNull(payment.canceledAt),
-    cancelReason: payment.cancelReason,
-    customFields: payment.customFields,
+    isSandbox: true,
   }
 }
 
 export function legacySubscriptionView(subscription: Subscription, customer: Customer | undefined): object {
-  const { id, status, productId, customerId, externalRef, metadata } = subscription
   return {
-    ...{ id, status, productId, customerId, customerEmail: customer?.email ?? null },
-    expiresAt: isoOrNull(subscription.dueAt ?? subscription.endedAt),
-    cancelAtPeriodEnd: subscription.cancelAtPeriodEnd,
-    ...{ externalRef, metadata, isSandbox: true },
-    createdAt: iso(subscription.createdAt),
-    updatedAt: iso(subscription.updatedAt),
+    ...shown(
+      subscription,
+      'id status productId customerId cancelAtPeriodEnd externalRef metadata createdAt updatedAt',
+    ),
+    customerEmail: customer?.email ?? null,
+    expiresAt: isoOrNull(subscription.currentCycleDueAt ?? subscription.endedAt),
+    isSandbox: true,
   }
 }
 
-export function legacyCustomerView({ id, email, name, createdAt, updatedAt }: Customer): object {
-  return { id, email, name, createdAt: iso(createdAt), updatedAt: iso(updatedAt) }
+export function legacyCustomerView(customer: Customer) {
+  return shown(customer, 'id email name createdAt updatedAt')
 }
 
 /** A payment within the record of a customer that was found by email. */
 export function customerPaymentView(payment: Payment): object {
-  const { id, productId, method, currency, deposit } = payment
-  const asset = deposit && (assetView(deposit) as { readonly decimals: number })
-  return {
-    ...{ id, status: legacyStatus(payment), productId, method, currency },
-    amount: deposit?.expected ?? String(payment.grossCents),
-    decimals: asset?.decimals ?? 2,
-    valueUsd: valueUsd(payment),
-    createdAt: iso(payment.createdAt),
-    updatedAt: iso(payment.updatedAt),
-  }
+  const { deposit, grossAmountCents } = payment
+  const { decimals = 2 } = deposit ? (assetView(deposit) as { readonly decimals?: number }) : {}
+  const amount = deposit?.expected ?? String(grossAmountCents)
+  const own = shown(payment, 'id productId method currency createdAt updatedAt')
+  return { ...own, status: legacyStatus(payment), amount, decimals, valueUsd: valueUsd(payment) }
 }
 
-export function discountView({
-  id,
-  code,
-  percentOff,
-  amountOffCents,
-  productId,
-  createdAt,
-}: Discount): object {
-  return { id, code, percentOff, amountOffCents, productId, createdAt: iso(createdAt) }
+const ACCOUNTS = 'communityId messengerId communityUsername messengerUsername'
+
+/** `communityId` as `customerCommunityId`, and so on. */
+function flatCustomer(customerId: string | null, customer: Customer | undefined): object {
+  const accounts = ACCOUNTS.split(' ').map((name) => [
+    `customer${name.charAt(0).toUpperCase()}${name.slice(1)}`,
+    customer?.[name as keyof Customer] ?? null,
+  ])
+  return { customerId, customerEmail: customer?.email ?? null, ...Object.fromEntries(accounts) }
 }
 
 /** The `data` of a legacy payment event. */
 export function legacyPaymentData(payment: Payment, { customer }: Parties): object {
-  const isCard = payment.deposit === null
+  const { deposit, method, purpose } = payment
+  const isCard = deposit === null
   return {
     payment: {
-      id: payment.id,
+      ...shown(payment, 'id subscriptionId productId currency'),
       status: legacyStatus(payment),
-      subscriptionId: payment.subscriptionId,
-      productId: payment.productId,
       valueUsd: valueUsd(payment),
       priceCents: String(payment.priceCents),
-      currency: payment.currency,
-      vatAmountCents: isCard ? payment.vatCents : null,
-      totalAmountCents: isCard ? payment.grossCents : null,
-      refundedAmountCents: isCard ? payment.refundedCents : null,
-      txHash: payment.deposit?.txHash ?? null,
-      source: payment.method === null ? null : isCard ? 'FIAT' : 'CRYPTO',
-      customerId: payment.customerId,
-      customerEmail: customer?.email ?? null,
-      customerCommunityId: customer?.communityId ?? null,
-      customerMessengerId: customer?.messengerId ?? null,
-      customerCommunityUsername: customer?.communityUsername ?? null,
-      customerMessengerUsername: customer?.messengerUsername ?? null,
+      vatAmountCents: isCard ? payment.vatAmountCents : null,
+      totalAmountCents: isCard ? payment.grossAmountCents : null,
+      refundedAmountCents: isCard ? payment.refundedAmountCents : null,
+      txHash: deposit?.txHash ?? null,
+      source: method === null ? null : isCard ? 'FIAT' : 'CRYPTO',
+      ...flatCustomer(payment.customerId, customer),
     },
     context: {
-      externalRef: payment.externalRef,
-      metadata: payment.metadata,
-      successUrl: payment.successUrl,
-      cancelUrl: payment.cancelUrl,
+      ...shown(payment, 'externalRef metadata successUrl cancelUrl'),
       // Collected at the first checkout alone: renewals carry both as null.
-      ...((payment.customFields !== null || payment.purpose === 'cycle') && {
-        customFields: payment.customFields,
-        customFieldsResponse: payment.customFieldsResponse,
-      }),
+      ...((payment.customFields || purpose === 'cycle') &&
+        shown(payment, 'customFields customFieldsResponse')),
     },
   }
 }
@@ -174,65 +139,43 @@ export function legacyPaymentData(payment: Payment, { customer }: Parties): obje
 export function legacySubscriptionData(
   subscription: Subscription,
   { customer }: Parties,
-  lastPayment: Payment | undefined,
+  last: Payment | undefined,
 ): object {
+  const { id, status, productId, customerId, currentCycleDueAt, endedAt, externalRef, metadata } =
+    subscription
+  const accounts = ACCOUNTS.split(' ').map((name) => [name, customer?.[name as keyof Customer] ?? null])
   return {
-    subscription: {
-      id: subscription.id,
-      status: subscription.status,
-      productId: subscription.productId,
-      expiresAt: isoOrNull(subscription.dueAt ?? subscription.endedAt),
-    },
-    lastPayment: lastPayment
+    subscription: { id, status, productId, expiresAt: isoOrNull(currentCycleDueAt ?? endedAt) },
+    lastPayment: last
       ? {
-          id: lastPayment.id,
-          status: legacyStatus(lastPayment),
-          priceCents: String(lastPayment.priceCents),
-          currency: lastPayment.currency,
-          createdAt: iso(lastPayment.createdAt),
+          ...shown(last, 'id currency createdAt'),
+          status: legacyStatus(last),
+          priceCents: String(last.priceCents),
         }
       : null,
-    customer: {
-      id: subscription.customerId,
-      email: customer?.email ?? null,
-      communityId: customer?.communityId ?? null,
-      messengerId: customer?.messengerId ?? null,
-      communityUsername: customer?.communityUsername ?? null,
-      messengerUsername: customer?.messengerUsername ?? null,
-    },
-    context: { externalRef: subscription.externalRef, metadata: subscription.metadata },
+    customer: { id: customerId, email: customer?.email ?? null, ...Object.fromEntries(accounts) },
+    context: { externalRef, metadata },
   }
 }
 
-export interface SettledPayment {
-  readonly payment: Payment
-  readonly customer: Customer | undefined
-  readonly payoutId: string
-}
-
 /** The `data` of `PAYMENT_SETTLED`: one payout of one payment. */
-export function settledData({ payment, customer, payoutId }: SettledPayment): object {
-  const { currency, productId, subscriptionId, externalRef, customerId } = payment
+export function settledData(payment: Payment, customer: Customer | undefined, payoutId: string): object {
+  const { currency, merchantNetCents, paymentSettledAt, priceCents, customerId } = payment
+  const paidOutAt = iso(paymentSettledAt ?? 0)
+  const { customerCommunityUsername, customerMessengerUsername, ...buyer } = flatCustomer(
+    customerId,
+    customer,
+  ) as Record<string, unknown>
   return {
-    payouts: [
-      {
-        id: payoutId,
-        payoutAmountCents: payment.netCents,
-        currency,
-        paidOutAt: isoOrNull(payment.settledAt),
-      },
-    ],
+    payouts: [{ id: payoutId, payoutAmountCents: merchantNetCents, currency, paidOutAt }],
     payments: [
       {
-        ...{ id: payment.id, payoutId, productId, subscriptionId },
-        priceCents: String(payment.priceCents),
-        currency,
-        grossAmountCents: payment.grossCents,
-        merchantNetCents: payment.netCents,
-        ...{ customerId, customerEmail: customer?.email ?? null },
-        customerCommunityId: customer?.communityId ?? null,
-        customerMessengerId: customer?.messengerId ?? null,
-        externalRef,
+        ...shown(
+          payment,
+          'id productId subscriptionId currency grossAmountCents merchantNetCents externalRef',
+        ),
+        ...{ payoutId, priceCents: String(priceCents) },
+        ...buyer,
       },
     ],
   }

@@ -6,9 +6,9 @@ import type {
   Endpoint,
   Payment,
   Product,
-  SavedMethod,
   ScheduledChange,
   Subscription,
+  Words,
 } from './model.js'
 import { assetOf, CHAINS } from './pricing.js'
 
@@ -17,148 +17,107 @@ export const API_VERSION = '3.0.0-beta'
 
 export const iso = (instant: number): string => new Date(instant).toISOString()
 export const isoOrNull = (instant: number | null): string | null => (instant === null ? null : iso(instant))
-const text = (cents: number | null): string | null => (cents === null ? null : String(cents))
 
-const dates = ({ createdAt, updatedAt }: { readonly createdAt: number; readonly updatedAt: number }) => ({
-  createdAt: iso(createdAt),
-  updatedAt: iso(updatedAt),
-})
-
-export function productView(product: Product): object {
-  return {
-    id: product.id,
-    organizationId: ORGANIZATION_ID,
-    ...productFields(product),
-    isCustomPrice: product.isCustomPrice,
-    taxInclusive: product.taxInclusive,
-    ...dates(product),
-  }
+/** Some fields of a record, named in one text; those of instants become ISO 8601. */
+export function shown<One extends object, Text extends string>(
+  record: One,
+  names: Text & (Words<Text> extends keyof One ? unknown : never),
+): { readonly [Name in Words<Text>]: unknown } {
+  const fields = names.split(' ').map((name) => {
+    const value: unknown = record[name as keyof One]
+    return [name, typeof value === 'number' && /(At|For)$/.test(name) ? iso(value) : value]
+  })
+  return Object.fromEntries(fields)
 }
 
 /** What both generations show of a product. */
 export function productFields(product: Product): object {
-  const { name, description, status, platform, frequencyInDays, currency, supply, imageUrl } = product
-  const acceptedAssets = product.assets.map((symbol) => {
-    const chainId = product.chains.find((id) => assetOf(id, symbol) !== undefined) ?? 0
-    return { symbol, decimals: assetOf(chainId, symbol)?.decimals ?? 0 }
-  })
+  const { acceptedAssets, acceptedChains, platform, priceCents } = product
   return {
-    ...{ name, description, status, platform, frequencyInDays },
-    priceCents: text(product.priceCents),
-    ...{ currency, supply, imageUrl },
-    createdAt: iso(product.createdAt),
+    ...shown(
+      product,
+      'id name description status platform frequencyInDays currency supply imageUrl createdAt',
+    ),
+    priceCents: priceCents === null ? null : String(priceCents),
     paymentMethods: product.paymentMethods,
-    acceptedAssets,
-    acceptedChains: product.chains.map((id) => ({ id, name: CHAINS[id]?.name })),
-    ...(platform === 'COMMUNITY' && {
-      communityGuildId: product.communityGuildId,
-      communityRoleId: product.communityRoleId,
-      communityRemindersId: product.communityRemindersId,
-    }),
-    ...(platform === 'MESSENGER' && { messengerGroupId: product.messengerGroupId }),
+    acceptedAssets: acceptedAssets.map((symbol) => ({
+      symbol,
+      decimals: acceptedChains.map((id) => assetOf(id, symbol)).find(Boolean)?.decimals,
+    })),
+    acceptedChains: acceptedChains.map((id) => ({ id, name: CHAINS[id]?.name })),
+    ...(platform === 'COMMUNITY' && shown(product, 'communityGuildId communityRoleId communityRemindersId')),
+    ...(platform === 'MESSENGER' && shown(product, 'messengerGroupId')),
   }
+}
+
+export function productView(product: Product): object {
+  const own = shown(product, 'isCustomPrice taxInclusive updatedAt')
+  return { organizationId: ORGANIZATION_ID, ...productFields(product), ...own }
 }
 
 export function customerView(customer: Customer): object {
-  const { id, email, name, country } = customer
+  const billingAddress = customer.country && { country: customer.country }
   return {
-    id,
     organizationId: ORGANIZATION_ID,
-    email,
-    name,
-    billingAddress: country && { country },
-    ...dates(customer),
+    ...shown(customer, 'id email name createdAt updatedAt'),
+    billingAddress,
   }
 }
 
-export function methodView({ id, customerId, type, last4, createdAt }: SavedMethod): object {
-  return { id, customerId, type, last4, createdAt: iso(createdAt) }
-}
+/** Of a saved payment method. */
+export const METHOD_FIELDS = 'id customerId type last4 createdAt'
 
 export function endpointView(endpoint: Endpoint): object {
-  const { id, url, description, enabledEvents, isActive } = endpoint
-  const organizationId = ORGANIZATION_ID
   const apiVersion = endpoint.generation === 'v3' ? API_VERSION : '2'
-  return { id, organizationId, url, description, enabledEvents, isActive, apiVersion, ...dates(endpoint) }
+  const own = shown(endpoint, 'id url description enabledEvents isActive createdAt updatedAt')
+  return { organizationId: ORGANIZATION_ID, ...own, apiVersion }
 }
 
 export function scheduledChangeView(change: ScheduledChange): object {
-  return {
-    id: change.id,
-    type: change.type,
-    targetPriceId: change.targetProductId,
-    scheduledFor: iso(change.scheduledFor),
-    appliedAt: isoOrNull(change.appliedAt),
-    canceledAt: isoOrNull(change.canceledAt),
-  }
+  return shown(change, 'id type targetPriceId scheduledFor appliedAt canceledAt')
 }
 
 export function subscriptionView(subscription: Subscription): object {
-  const { id, customerId, productId, status, currentCycle, totalCycles, externalRef } = subscription
   return {
-    ...{ id, organizationId: ORGANIZATION_ID, customerId, productId, status, currentCycle, totalCycles },
-    trialEndAt: null,
-    cancelAtPeriodEnd: subscription.cancelAtPeriodEnd,
-    currentCycleDueAt: isoOrNull(subscription.dueAt),
-    renewalAttempt: subscription.renewalAttempt,
-    nextRenewalAttemptAt: isoOrNull(subscription.nextRenewalAttemptAt),
-    lastDeclineCategory: subscription.lastDeclineCategory,
-    externalRef,
-    ...dates(subscription),
+    ...shown(subscription, 'id customerId productId status currentCycle totalCycles cancelAtPeriodEnd'),
+    ...{ organizationId: ORGANIZATION_ID, trialEndAt: null },
+    ...shown(subscription, 'currentCycleDueAt renewalAttempt nextRenewalAttemptAt lastDeclineCategory'),
+    ...shown(subscription, 'externalRef createdAt updatedAt'),
   }
 }
 
-export function pendingChange(subscription: Subscription): ScheduledChange | null {
-  return (
-    subscription.changes.find(({ appliedAt, canceledAt }) => appliedAt === null && canceledAt === null) ??
-    null
-  )
+export function pendingChange({ changes }: Subscription): ScheduledChange | null {
+  return changes.find(({ appliedAt, canceledAt }) => appliedAt === null && canceledAt === null) ?? null
 }
 
 export function paymentView(payment: Payment, product: Product | undefined): object {
-  const { deposit, priceCents, currency } = payment
-  const isPaid = payment.receivedAt !== null
+  const { deposit, currency } = payment
   return {
-    id: payment.id,
     organizationId: ORGANIZATION_ID,
-    customerId: payment.customerId,
-    productId: payment.productId,
-    subscriptionId: payment.subscriptionId,
-    status: payment.status,
-    declineCode: payment.declineCode,
-    declineCategory: payment.declineCategory,
+    ...shown(payment, 'id customerId productId subscriptionId status declineCode declineCategory currency'),
     displayName: product?.name ?? null,
     displayDescription: product?.description ?? null,
     displayImageUrl: product?.imageUrl ?? null,
-    priceCents: String(priceCents),
-    currency,
+    priceCents: String(payment.priceCents),
     tokenAmount: deposit?.expected ?? null,
-    tokenFeeAmount: deposit === null ? null : '0',
-    quoteFiatAmountCents: deposit === null ? null : payment.grossCents,
-    quoteFiatCurrency: deposit === null ? null : currency,
-    grossAmountCents: payment.grossCents,
-    platformFeeCents: payment.feeCents,
-    merchantNetCents: payment.netCents,
-    vatAmountCents: payment.vatBps === null ? null : payment.vatCents,
-    vatRateBps: payment.vatBps,
-    taxInclusive: payment.taxInclusive,
-    refundedAmountCents: payment.refundedCents || null,
-    refundedAt: isoOrNull(payment.refundedAt),
+    tokenFeeAmount: deposit && '0',
+    quoteFiatAmountCents: deposit && payment.grossAmountCents,
+    quoteFiatCurrency: deposit && currency,
+    ...shown(payment, 'grossAmountCents platformFeeCents merchantNetCents vatRateBps taxInclusive'),
+    vatAmountCents: payment.vatRateBps === null ? null : payment.vatAmountCents,
+    refundedAmountCents: payment.refundedAmountCents || null,
     cryptoSettlementMode: deposit?.mode ?? null,
     settlementAsset: deposit && (deposit.mode === 'AUTOSWAP' ? 'USDC' : deposit.symbol),
     settlementRecipient: deposit && address(`merchant ${deposit.chainId}`),
     depositAddress: deposit && address(payment.id),
-    settlementTxHash: isPaid ? (deposit?.txHash ?? null) : null,
+    settlementTxHash: payment.paymentSettledAt === null ? null : (deposit?.txHash ?? null),
     settlementChainId: deposit?.chainId ?? null,
-    successUrl: payment.successUrl,
-    cancelUrl: payment.cancelUrl,
-    externalRef: payment.externalRef,
-    metadata: payment.metadata,
-    paymentReceivedAt: isoOrNull(payment.receivedAt),
-    paymentSettledAt: isoOrNull(payment.settledAt),
-    ...dates(payment),
-    expiresAt: isoOrNull(payment.expiresAt),
-    statusTimeline: payment.timeline.map(({ status, at }) => ({ status, at: iso(at) })),
+    ...shown(
+      payment,
+      'successUrl cancelUrl externalRef metadata paymentReceivedAt paymentSettledAt refundedAt',
+    ),
+    ...shown(payment, 'createdAt updatedAt expiresAt'),
+    statusTimeline: payment.statusTimeline.map(({ status, at }) => ({ status, at: iso(at) })),
     asset: deposit && assetView(deposit),
     deposit: deposit && depositView(deposit),
   }
@@ -168,26 +127,18 @@ export function paymentView(payment: Payment, product: Product | undefined): obj
 const address = (text: string): string => `0x${Buffer.from(text).toString('hex').padEnd(40, '0').slice(-40)}`
 
 export function assetView({ chainId, symbol }: Deposit): object {
-  const asset = assetOf(chainId, symbol)
-  return { chainId, symbol, decimals: asset?.decimals ?? 0, address: asset?.address ?? 'NATIVE' }
+  const { decimals = 0, address = 'NATIVE' } = assetOf(chainId, symbol) ?? {}
+  return { chainId, symbol, decimals, address }
 }
 
-function depositView(deposit: Deposit): object {
-  const { chainId, expected, received, observed, detectedAt, warnings } = deposit
+function depositView({ chainId, expected, received, observed, detectedAt, warnings }: Deposit): object {
   const remaining = BigInt(expected) - BigInt(received)
-  return {
-    expected,
-    received,
-    remaining: String(remaining > 0n ? remaining : 0n),
-    confirmations:
-      observed === null || detectedAt === null
-        ? null
-        : { observed, required: CHAINS[chainId]?.confirmations ?? 1, detectedAt: iso(detectedAt) },
-    warnings,
-  }
+  const required = CHAINS[chainId]?.confirmations ?? 1
+  const confirmations = observed === null ? null : { observed, required, detectedAt: isoOrNull(detectedAt) }
+  return { expected, received, remaining: String(remaining > 0n ? remaining : 0n), confirmations, warnings }
 }
 
-/** Who and what a subscription event is about, one level down. */
+/** Who and what an event is about, one level down. */
 export interface Parties {
   readonly customer: Customer | undefined
   readonly product: Product | undefined
@@ -196,33 +147,29 @@ export interface Parties {
 /** The `data` of a payment event: the payment's own fields, of which the document shows three. */
 export function paymentData(payment: Payment, { product }: Parties): object {
   const { statusTimeline, ...fields } = paymentView(payment, product) as Record<string, unknown>
-  return { object: 'payment', ...inSnakeCase(fields), status: payment.status.toLowerCase() }
+  return { ...objectData('payment', fields), status: payment.status.toLowerCase() }
 }
 
 /** The `data` of a subscription event, field by field as the document has it. */
 export function subscriptionData(subscription: Subscription, { customer, product }: Parties): object {
+  const { customerId, productId, currentCycleDueAt, endedAt } = subscription
+  const { name, priceCents = null, currency, frequencyInDays } = product ?? {}
   return {
-    object: 'subscription',
-    id: subscription.id,
+    ...objectData('subscription', shown(subscription, 'id currentCycle totalCycles cancelAtPeriodEnd')),
     status: subscription.status.toLowerCase(),
-    current_cycle: subscription.currentCycle,
-    total_cycles: subscription.totalCycles,
-    cancel_at_period_end: subscription.cancelAtPeriodEnd,
-    expires_at: isoOrNull(subscription.dueAt ?? subscription.endedAt),
+    expires_at: isoOrNull(currentCycleDueAt ?? endedAt),
     organization_id: ORGANIZATION_ID,
-    customer: { object: 'customer', id: subscription.customerId, email: customer?.email ?? null },
-    product: {
-      object: 'product',
-      id: subscription.productId,
-      name: product?.name ?? null,
-      price_cents: text(product?.priceCents ?? null),
-      currency: product?.currency ?? null,
-      frequency_in_days: product?.frequencyInDays ?? null,
-    },
+    customer: { object: 'customer', id: customerId, email: customer?.email ?? null },
+    product: objectData('product', {
+      id: productId,
+      name,
+      priceCents: String(priceCents),
+      currency,
+      frequencyInDays,
+    }),
   }
 }
 
-/** For events whose data the document does not show. */
 export function objectData(object: string, view: object): object {
   return { object, ...inSnakeCase(view) }
 }

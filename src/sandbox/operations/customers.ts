@@ -5,8 +5,9 @@ import { CARD_METHODS, type Customer, type SavedMethod } from '../model.js'
 import { outcomeOfToken } from '../paying.js'
 import { attachMethod } from '../subscription.js'
 import { customerPaymentView, legacyCustomerView } from '../views-v2.js'
-import { customerView, iso, methodView } from '../views-v3.js'
+import { customerView, iso, METHOD_FIELDS, shown } from '../views-v3.js'
 import type { World } from '../world.js'
+import { sumsOf } from './merchant.js'
 import {
   CURSOR_QUERY,
   cursorPage,
@@ -17,7 +18,6 @@ import {
   pagination,
   TEXT,
 } from './operation.js'
-import { sumsOf } from './sums.js'
 
 /** @throws {ServiceError} `CUSTOMER_NOT_FOUND`, of one that was deleted too */
 export function customerNamed(world: World, id: string | undefined): Customer {
@@ -31,9 +31,8 @@ function deleteCustomer(world: World, customer: Customer): object {
     if (method.revokedAt === null) revoke(world, method)
   }
   const at = world.tick()
-  const deleted = world.put('customer', { ...customer, deletedAt: at, updatedAt: at })
-  tellCustomer(world, 'deleted', deleted)
-  return { id: deleted.id, deleted: true }
+  tellCustomer(world, 'deleted', world.put('customer', { ...customer, deletedAt: at, updatedAt: at }))
+  return { id: customer.id, deleted: true }
 }
 
 function revoke(world: World, method: SavedMethod): void {
@@ -41,118 +40,88 @@ function revoke(world: World, method: SavedMethod): void {
   tellMethod(world, 'detached', world.put('method', { ...method, revokedAt: at, updatedAt: at }))
 }
 
-/** The customers that are there, by email where the query names one. */
-function listed(world: World, email: string | undefined) {
-  return world
-    .placed('customer', { email: email?.toLowerCase() }, {})
-    .filter(({ item }) => item.deletedAt === null)
+function methodNamed(world: World, customer: Customer, id: string | undefined): SavedMethod {
+  const method = found(world, 'method', id, 'CUSTOMER_PAYMENT_METHOD_NOT_FOUND')
+  if (method.customerId !== customer.id) {
+    throw new ServiceError('CUSTOMER_PAYMENT_METHOD_NOT_FOUND', `${id} belongs to another customer.`)
+  }
+  if (method.revokedAt === null) return method
+  throw new ServiceError('CUSTOMER_PAYMENT_METHOD_REVOKED', `${id} was revoked before.`)
 }
 
-const EMAIL_QUERY = PAGE_QUERY.extend({ email: z.email() })
+/** The customers that are there, by email where the query names one. */
+function listed(world: World, email?: string, before?: number) {
+  return world.placed('customer', { email }, { before }).filter(({ item }) => item.deletedAt === null)
+}
+
+const EMAIL = z.email().toLowerCase()
+const SETUP = z.object({
+  customerId: TEXT,
+  method: z.enum(CARD_METHODS).default('CARD'),
+  card: z.object({ tokenizedInstrument: TEXT }).optional(),
+})
 
 export const CUSTOMER_OPERATIONS: readonly Operation[] = [
   operation(
     'GET /v3/customers',
-    { about: 'list customers', query: CURSOR_QUERY.extend({ email: z.email().optional() }) },
-    (world, { query }) =>
-      cursorPage(
-        query,
-        ({ before = Number.POSITIVE_INFINITY, limit }) =>
-          listed(world, query.email)
-            .filter(({ place }) => place < before)
-            .slice(0, limit),
-        customerView,
-      ),
+    (world, { query }) => cursorPage(query, ({ before }) => listed(world, query.email, before), customerView),
+    { query: CURSOR_QUERY.extend({ email: EMAIL.optional() }) },
   ),
-  operation('GET /v3/customers/:id', { about: 'get customer' }, (world, { params }) =>
-    customerView(customerNamed(world, params.id)),
-  ),
-  operation('DELETE /v3/customers/:id', { about: 'delete customer' }, (world, { params }) =>
+  operation('GET /v3/customers/:id', (world, { params }) => customerView(customerNamed(world, params.id))),
+  operation('DELETE /v3/customers/:id', (world, { params }) =>
     deleteCustomer(world, customerNamed(world, params.id)),
   ),
   operation(
     'GET /v3/customers/:id/payment-methods',
-    { about: 'list saved payment methods', query: CURSOR_QUERY },
     (world, { params, query }) => {
-      const { id } = customerNamed(world, params.id)
+      const { id: customerId } = customerNamed(world, params.id)
+      const saved = (before: number | undefined) =>
+        world.placed('method', { customerId }, { before }).filter(({ item }) => item.revokedAt === null)
       return cursorPage(
         query,
-        ({ before, limit }) =>
-          world
-            .placed('method', { customerId: id }, { before })
-            .filter(({ item }) => item.revokedAt === null)
-            .slice(0, limit),
-        methodView,
+        ({ before }) => saved(before),
+        (method) => shown(method, METHOD_FIELDS),
       )
     },
+    { query: CURSOR_QUERY },
   ),
   operation(
     'DELETE /v3/customers/:id/payment-methods/:pmId',
-    { about: 'revoke a saved method', status: 204 },
-    (world, { params }) => {
-      const customer = customerNamed(world, params.id)
-      const method = found(world, 'method', params.pmId, 'CUSTOMER_PAYMENT_METHOD_NOT_FOUND')
-      if (method.customerId !== customer.id) {
-        throw new ServiceError(
-          'CUSTOMER_PAYMENT_METHOD_NOT_FOUND',
-          `${method.id} belongs to another customer.`,
-        )
-      }
-      if (method.revokedAt !== null) {
-        throw new ServiceError('CUSTOMER_PAYMENT_METHOD_REVOKED', `${method.id} was revoked before.`)
-      }
-      revoke(world, method)
-    },
+    (world, { params }) => revoke(world, methodNamed(world, customerNamed(world, params.id), params.pmId)),
+    { status: 204 },
   ),
-  operation('GET /v3/customers/:id/analytics', { about: 'customer analytics' }, (world, { params }) => {
+  operation('GET /v3/customers/:id/analytics', (world, { params }) => {
     const { id } = customerNamed(world, params.id)
-    const about = ({ customerId }: { readonly customerId: string | null }) => customerId === id
-    return { customerId: id, ...sumsOf(world, about) }
+    return { customerId: id, ...sumsOf(world, ({ customerId }) => customerId === id) }
   }),
   operation(
     'POST /v3/setup-intents',
-    {
-      about: 'save a customer payment method for later off-session charges',
-      status: 201,
-      body: z.object({
-        customerId: TEXT,
-        method: z.enum(CARD_METHODS).default('CARD'),
-        card: z.object({ tokenizedInstrument: TEXT }).optional(),
-      }),
-    },
     (world, { body }) => {
       const customer = found(world, 'customer', body.customerId, 'SETUP_INTENT_CUSTOMER_NOT_FOUND')
       const outcome = outcomeOfToken(body.card?.tokenizedInstrument ?? '')
       const isSaved = outcome === 'success' || outcome === '3ds_required'
-      const method = isSaved ? attachMethod(world, customer.id, body.method) : null
+      const paymentMethodId = isSaved ? attachMethod(world, customer.id, body.method).id : null
       // The newest card is the one that is charged from now on.
       if (isSaved) world.put('customer', { ...customer, card: outcome })
-      const at = world.tick()
-      const intent = world.put('intent', {
-        ...{ id: world.makeId('seti'), customerId: customer.id, status: isSaved ? 'SUCCEEDED' : 'FAILED' },
-        ...{ methodId: method?.id ?? null, createdAt: at, updatedAt: at },
-      })
-      const { id, status, methodId, createdAt } = intent
-      const clientSecret = `secret_${id}`
-      return {
-        id,
-        customerId: customer.id,
-        status,
-        paymentMethodId: methodId,
-        clientSecret,
-        createdAt: iso(createdAt),
-      }
+      const id = world.makeId('seti')
+      const status = isSaved ? 'SUCCEEDED' : 'FAILED'
+      const createdAt = iso(world.tick())
+      return { id, customerId: customer.id, status, paymentMethodId, clientSecret: `secret_${id}`, createdAt }
     },
+    { status: 201, body: SETUP },
   ),
 
-  operation('GET /api/customer', { about: 'list customers', query: PAGE_QUERY }, (world, { query }) => {
-    const all = listed(world, undefined).map(({ item }) => item)
-    const shown = all.slice((query.page - 1) * query.limit, query.page * query.limit)
-    return { data: shown.map(legacyCustomerView), pagination: pagination(query, all.length) }
-  }),
+  operation(
+    'GET /api/customer',
+    (world, { query }) => {
+      const all = listed(world).map(({ item }) => item)
+      const data = all.slice((query.page - 1) * query.limit, query.page * query.limit).map(legacyCustomerView)
+      return { data, pagination: pagination(query, all.length) }
+    },
+    { query: PAGE_QUERY },
+  ),
   operation(
     'GET /api/customer/search',
-    { about: 'find customer by email', query: EMAIL_QUERY },
     (world, { query }) => {
       const [first] = listed(world, query.email)
       if (first === undefined) throw new ServiceError('CUSTOMER_NOT_FOUND', 'No customer has this email.')
@@ -167,8 +136,9 @@ export const CUSTOMER_OPERATIONS: readonly Operation[] = [
         pagination: pagination(query, world.count('payment', where)),
       }
     },
+    { query: PAGE_QUERY.extend({ email: EMAIL }) },
   ),
-  operation('GET /api/customer/:customerId', { about: 'get customer' }, (world, { params }) =>
+  operation('GET /api/customer/:customerId', (world, { params }) =>
     legacyCustomerView(customerNamed(world, params.customerId)),
   ),
 ]

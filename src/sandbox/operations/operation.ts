@@ -5,7 +5,7 @@ import { parseInstant } from '../../provider/instant.js'
 import { type Code, invalidFields, ServiceError } from '../codes.js'
 import type { Courier } from '../courier.js'
 import type { Kind, Records } from '../model.js'
-import type { State, Where } from '../state.js'
+import type { Placed, State, Where } from '../state.js'
 import type { Acting, World } from '../world.js'
 
 /** What the operations beside the documents reach, which are not done within one act. */
@@ -29,7 +29,6 @@ export interface Operation {
   readonly path: string
   /** `open` needs no key. */
   readonly generation: 'v3' | 'v2' | 'sandbox' | 'open'
-  readonly about: string
   /** Of a success. */
   readonly status: number
   /** `envelope`, but for the few answers that have none. */
@@ -44,50 +43,38 @@ export interface Operation {
 /** Is handed what was answered within the act that did it, so that both are kept or neither. */
 export type Keep = (world: World, data: unknown) => void
 
-interface Facts<Body extends z.ZodType, Query extends z.ZodType> {
-  readonly about: string
-  readonly status?: number
-  readonly form?: Operation['form']
-  readonly idempotency?: Operation['idempotency']
-  readonly body?: Body
-  readonly query?: Query
-}
-
-type Run<Body extends z.ZodType, Query extends z.ZodType> = (
-  world: World,
-  request: Request<z.output<Body>, z.output<Query>>,
-) => unknown
-
 const NOTHING = z.object({})
+type Nothing = typeof NOTHING
+
+type Facts<Body extends z.ZodType, Query extends z.ZodType> = Partial<
+  Pick<Operation, 'status' | 'form' | 'idempotency'> & { readonly body: Body; readonly query: Query }
+>
 
 /** Declares an operation by its words, such as `POST /v3/products`; it is done in one act. */
-export function operation<Body extends z.ZodType = typeof NOTHING, Query extends z.ZodType = typeof NOTHING>(
+export function operation<Body extends z.ZodType = Nothing, Query extends z.ZodType = Nothing>(
   words: string,
-  facts: Facts<Body, Query>,
-  run: Run<Body, Query>,
+  run: (world: World, request: Request<z.output<Body>, z.output<Query>>) => unknown,
+  facts: Facts<Body, Query> = {},
 ): Operation {
-  return longOperation(words, facts, async ({ act }, request, keep) =>
+  const inOneAct = async ({ act }: Engine, request: Request<z.output<Body>, z.output<Query>>, keep: Keep) =>
     act((world) => {
       const data = run(world, request)
       keep(world, data)
       return data
-    }),
-  )
+    })
+  return longOperation(words, inOneAct, facts)
 }
 
 /** The same for what waits for something outside. */
-export function longOperation<
-  Body extends z.ZodType = typeof NOTHING,
-  Query extends z.ZodType = typeof NOTHING,
->(
+export function longOperation<Body extends z.ZodType = Nothing, Query extends z.ZodType = Nothing>(
   words: string,
-  { about, status = 200, form = 'envelope', idempotency, body, query }: Facts<Body, Query>,
   run: (engine: Engine, request: Request<z.output<Body>, z.output<Query>>, keep: Keep) => Promise<unknown>,
+  { status = 200, form = 'envelope', idempotency, body, query }: Facts<Body, Query> = {},
 ): Operation {
   const [method, path = ''] = words.split(' ') as [Operation['method'], string]
   const generation = path.startsWith('/v3') ? 'v3' : path.startsWith('/api') ? 'v2' : 'sandbox'
   return {
-    ...{ method, path, about, status, form },
+    ...{ method, path, status, form },
     generation: path === '/health' ? 'open' : generation,
     idempotency: idempotency ?? (method === 'POST' && generation !== 'v2' ? 'v3' : 'none'),
     body: body ?? NOTHING,
@@ -140,18 +127,10 @@ const CURSOR = z
   })
 export const CURSOR_QUERY = z.object({ limit: wholeNumber(1, 100).default(20), cursor: CURSOR.optional() })
 
-interface CursorPage {
-  readonly limit: number
-  readonly cursor?: number | undefined
-}
-
-/** One page of a list, the newest first. @param read gives items with their places, at most so many */
+/** One page of a list, the newest first. @param read gives items with their places */
 export function cursorPage<Item>(
-  { limit, cursor }: CursorPage,
-  read: (span: { readonly before: number | undefined; readonly limit: number }) => readonly {
-    readonly place: number
-    readonly item: Item
-  }[],
+  { limit, cursor }: z.output<typeof CURSOR_QUERY>,
+  read: (span: { readonly before: number | undefined; readonly limit: number }) => readonly Placed<Item>[],
   view: (item: Item) => object,
 ): object {
   const found = read({ before: cursor, limit: limit + 1 })
@@ -169,10 +148,7 @@ export const PAGE_QUERY = z.object({
   limit: wholeNumber(1, 25).default(25),
 })
 
-interface PageQuery {
-  readonly page: number
-  readonly limit: number
-}
+type PageQuery = z.output<typeof PAGE_QUERY>
 
 export const pagination = ({ page, limit }: PageQuery, total: number) => ({
   ...{ page, limit, total },
@@ -203,9 +179,13 @@ export function found<K extends Kind>(world: World, kind: K, id: string | undefi
   throw new ServiceError(code, `There is no ${kind} ${id}.`)
 }
 
-export function assertSome(body: object): void {
-  const isEmpty = Object.values(body).every((value) => value === undefined)
-  if (isEmpty) throw new ServiceError('MISSING_FIELD', 'Send at least one field to change.')
+/** The fields that an update names. @throws {ServiceError} `MISSING_FIELD` if it names none */
+export function given<Body extends object>(
+  body: Body,
+): { readonly [Name in keyof Body]: Exclude<Body[Name], undefined> } {
+  const entries = Object.entries(body).filter(([, value]) => value !== undefined)
+  if (entries.length === 0) throw new ServiceError('MISSING_FIELD', 'Send at least one field to change.')
+  return Object.fromEntries(entries) as ReturnType<typeof given<Body>>
 }
 
 /** What zod found wrong, by field. */

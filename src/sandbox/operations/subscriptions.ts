@@ -18,13 +18,21 @@ import {
   TEXT,
   WEB_URL,
 } from './operation.js'
-import { deadlineIn, showPayment, startPayment } from './payments.js'
-import { assertOnSale, buyerOf, checkoutUrl, contextOf, INSTRUMENT, PURCHASE, priceOf } from './purchase.js'
+import { showPayment } from './payments.js'
+import {
+  assertOnSale,
+  buyerOf,
+  checkoutUrl,
+  contextOf,
+  deadlineIn,
+  INSTRUMENT,
+  PURCHASE,
+  priceOf,
+  startPayment,
+} from './purchase.js'
 
-const LEGACY_CREATE = PURCHASE.extend({
-  /** How often it is paid; left out: until somebody ends it. */
-  totalCycles: z.int().min(1).max(1000).nullish(),
-})
+/** How often it is paid; left out: until somebody ends it. */
+const LEGACY_CREATE = PURCHASE.extend({ totalCycles: z.int().min(1).max(1000).nullable().default(null) })
 const CREATE = LEGACY_CREATE.extend(INSTRUMENT.shape)
 
 const CHANGE_PLAN = z.object({
@@ -34,8 +42,8 @@ const CHANGE_PLAN = z.object({
   useCustomerPaymentMethod: z.boolean().default(true),
   method: z.enum(CARD_METHODS).optional(),
   card: z.object({ tokenizedInstrument: TEXT }).optional(),
-  successUrl: WEB_URL.optional(),
-  cancelUrl: WEB_URL.optional(),
+  successUrl: WEB_URL.nullable().default(null),
+  cancelUrl: WEB_URL.nullable().default(null),
 })
 
 const named = (world: World, id: string | undefined): Subscription =>
@@ -56,119 +64,119 @@ function subscribe(world: World, body: z.output<typeof LEGACY_CREATE>, expiresAt
   if (product.frequencyInDays === null) {
     throw new ServiceError('PRODUCT_NOT_RECURRING', `The product ${product.id} is not recurring.`)
   }
+  const customer = buyerOf(world, body, 'SUBSCRIPTION_CUSTOMER_NOT_FOUND')
+  const { priceCents } = priceOf(product, body)
+  const { totalCycles, customFields } = body
+  const context = contextOf(body)
   return createSubscription(world, {
     product,
-    customer: buyerOf(world, body, 'SUBSCRIPTION_CUSTOMER_NOT_FOUND'),
-    priceCents: priceOf(product, body).priceCents,
-    totalCycles: body.totalCycles ?? null,
-    context: contextOf(body),
-    customFields: body.customFields ?? null,
+    customer,
+    priceCents,
+    totalCycles,
+    context,
+    customFields,
     expiresAt,
   })
 }
 
 /** @throws {ServiceError} `FIRST_PAYMENT_DECLINED`, with everything made staying on record */
-function assertNotDeclined(payment: Payment): void {
-  if (payment.status !== 'DECLINED' && payment.status !== 'FAILED') return
+function assertNotDeclined({ status, id: paymentId, declineCode, declineCategory }: Payment): void {
+  if (status !== 'DECLINED' && status !== 'FAILED') return
+  const data = { paymentId, declineCode, declineCategory }
   throw new ServiceError('FIRST_PAYMENT_DECLINED', 'The first payment was declined.', {
-    data: {
-      paymentId: payment.id,
-      declineCode: payment.declineCode,
-      declineCategory: payment.declineCategory,
-    },
+    data,
     keepsChanges: true,
   })
 }
 
 /** What the buyer has to do for an upgrade's charge; none of it if the charge is done. */
-function actionFor(payment: Payment, baseUrl: string) {
-  if (payment.status !== 'PENDING_3DS' && payment.status !== 'PENDING_REDIRECT') return undefined
-  const url = checkoutUrl(baseUrl, payment.id)
-  return {
-    providerPaymentId: `card_${payment.id}`,
-    threeDsChallengeUrl: url,
-    redirectUrl: url,
-    clientSecret: `secret_${payment.id}`,
-  }
+function actionFor({ id, status }: Payment, baseUrl: string): object {
+  if (status !== 'PENDING_3DS') return {}
+  const url = checkoutUrl(baseUrl, id)
+  const handle = { providerPaymentId: `card_${id}`, clientSecret: `secret_${id}` }
+  return { checkout: { ...handle, threeDsChallengeUrl: url, redirectUrl: url } }
 }
 
 export const SUBSCRIPTION_OPERATIONS: readonly Operation[] = [
   operation(
     'POST /v3/subscriptions',
-    { about: 'create subscription', status: 201, body: CREATE },
     (world, { body, baseUrl }) => {
       const created = subscribe(world, body, deadlineIn(world, body.expiresAt))
       const payment = startPayment(world, created.payment, body)
       assertNotDeclined(payment)
+      const subscription = show(named(world, created.subscription.id))
       return {
-        ...show(named(world, created.subscription.id)),
+        ...subscription,
         payment: showPayment(world, payment),
         paymentUrl: checkoutUrl(baseUrl, payment.id),
       }
     },
+    { status: 201, body: CREATE },
   ),
   operation(
     'GET /v3/subscriptions',
-    { about: 'list subscriptions', query: CURSOR_QUERY },
     (world, { query }) =>
       cursorPage(query, (span) => world.placed('subscription', {}, span), subscriptionView),
+    { query: CURSOR_QUERY },
   ),
-  operation('GET /v3/subscriptions/:id', { about: 'get subscription' }, (world, { params }) =>
-    show(named(world, params.id)),
-  ),
+  operation('GET /v3/subscriptions/:id', (world, { params }) => show(named(world, params.id))),
   operation(
     'POST /v3/subscriptions/:id/cancel',
-    { about: 'cancel subscription', body: z.object({ atPeriodEnd: z.boolean().default(false) }) },
     (world, { params, body }) => show(cancelSubscription(world, named(world, params.id), body.atPeriodEnd)),
+    { body: z.object({ atPeriodEnd: z.boolean().default(false) }) },
   ),
   operation(
     'POST /v3/subscriptions/:id/change-plan',
-    { about: 'upgrade or downgrade', status: 202, body: CHANGE_PLAN },
     (world, { params, body, baseUrl }) => {
       const { card, ...spec } = body
       const cardOutcome = card === undefined ? null : outcomeOfToken(card.tokenizedInstrument)
-      const done = changePlan(world, named(world, params.id), { ...spec, cardOutcome })
-      const checkout = done.payment && actionFor(done.payment, baseUrl)
+      const { subscription, change, applied, payment } = changePlan(world, named(world, params.id), {
+        ...spec,
+        cardOutcome,
+      })
+      // As it is now: a swap has marked it as applied.
+      const current = subscription.changes.find(({ id }) => id === change.id)
       return {
-        subscription: show(done.subscription),
-        scheduledChange: scheduledChangeView(
-          done.subscription.changes.find(({ id }) => id === done.change.id) ?? done.change,
-        ),
-        applied: done.applied,
-        ...(done.payment && { payment: showPayment(world, done.payment) }),
-        ...(checkout && { checkout }),
+        subscription: show(subscription),
+        scheduledChange: scheduledChangeView(current ?? change),
+        applied,
+        ...(payment && { payment: showPayment(world, payment), ...actionFor(payment, baseUrl) }),
       }
     },
+    { status: 202, body: CHANGE_PLAN },
   ),
   operation(
     'POST /v3/subscriptions/:id/cancel-plan-change',
-    { about: 'call off a pending plan change', body: z.object({ scheduledChangeId: TEXT.optional() }) },
     (world, { params, body }) => {
-      const done = cancelPlanChange(world, named(world, params.id), body.scheduledChangeId ?? null)
-      return { subscription: show(done.subscription), scheduledChange: scheduledChangeView(done.change) }
+      const { subscription, change } = cancelPlanChange(
+        world,
+        named(world, params.id),
+        body.scheduledChangeId,
+      )
+      return { subscription: show(subscription), scheduledChange: scheduledChangeView(change) }
     },
+    { body: z.object({ scheduledChangeId: TEXT.optional() }) },
   ),
 
   operation(
     'POST /api/subscription/create',
-    { about: 'create subscription payment', status: 201, body: LEGACY_CREATE },
     (world, { body, baseUrl }) => {
       const { payment, subscription } = subscribe(world, body, deadlineIn(world, body.expiresAt) ?? null)
       const { id, metadata, customFields } = payment
       const paymentUrl = checkoutUrl(baseUrl, id)
       return { paymentId: id, paymentUrl, metadata, customFields, subscriptionId: subscription.id }
     },
-  ),
-  operation('GET /api/subscription', { about: 'list subscriptions', query: PAGE_QUERY }, (world, { query }) =>
-    recordPage(world, 'subscription', {}, query, (subscription) => showLegacy(world, subscription)),
-  ),
-  operation('GET /api/subscription/:subscriptionId', { about: 'get subscription' }, (world, { params }) =>
-    showLegacy(world, named(world, params.subscriptionId)),
+    { status: 201, body: LEGACY_CREATE },
   ),
   operation(
-    'DELETE /api/subscription/:subscriptionId',
-    { about: 'cancel subscription' },
-    (world, { params }) =>
-      showLegacy(world, cancelSubscription(world, named(world, params.subscriptionId), false)),
+    'GET /api/subscription',
+    (world, { query }) => recordPage(world, 'subscription', {}, query, (one) => showLegacy(world, one)),
+    { query: PAGE_QUERY },
+  ),
+  operation('GET /api/subscription/:subscriptionId', (world, { params }) =>
+    showLegacy(world, named(world, params.subscriptionId)),
+  ),
+  operation('DELETE /api/subscription/:subscriptionId', (world, { params }) =>
+    showLegacy(world, cancelSubscription(world, named(world, params.subscriptionId), false)),
   ),
 ]
