@@ -11,6 +11,7 @@ const ENTRIES = [
   'client/client',
   'client/express',
   'client/hono',
+  'sandbox/sandbox',
   'cli/main',
   'daemon/writer-thread',
   'doctor/examine-thread',

@@ -99,6 +99,7 @@ const MAY_IMPORT: Readonly<
       'history',
       'recompute',
       'people',
+      'sandbox',
       'sync',
       'store',
       'provider',

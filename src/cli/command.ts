@@ -76,6 +76,8 @@ interface Facts<Table extends OptionTable, Given> {
   readonly options?: Table
   /** Comes at the end of its help, before the examples. */
   readonly helpEnd?: () => string
+  /** Whether it runs where its group is named alone. */
+  readonly isDefault?: true
   readonly run: (given: Given) => Promise<void> | void
 }
 
@@ -108,7 +110,7 @@ export function command<Table extends OptionTable = Record<never, never>>(
   const name = isGroup(first) ? rest.shift() : first
   return (program, context) => {
     const one = (isGroup(first) ? commandGroup(program, first) : program)
-      .command(name ?? '')
+      .command(name ?? '', { isDefault: declared.isDefault ?? false })
       .description(declared.about)
       .option('--config <path>', 'the config file (default: LATCHKEY_CONFIG, or ./config.json)')
       .option('--json', 'answer in JSON, for scripts')
@@ -251,6 +253,10 @@ const GROUPS = {
   },
   config: { description: 'the config file', example: 'config check' },
   policy: { description: 'what grants and revokes access', example: 'policy diff' },
+  sandbox: {
+    description: 'the payments service on this machine, to try things out',
+    example: 'sandbox advance 30d',
+  },
   sync: {
     description: 'roles and groups that follow access, and the outbound webhooks',
     example: 'sync status --state parked',

@@ -13,6 +13,7 @@ import { eventsCommands } from './events.js'
 import { reportFailure } from './failure.js'
 import { importCommand } from './import.js'
 import { recomputeCommands } from './recompute.js'
+import { sandboxCommands } from './sandbox.js'
 import { syncCommands } from './sync.js'
 import { triggerCommand } from './trigger.js'
 
@@ -47,6 +48,7 @@ export function createCommands({ openInput }: CommandsDeps): readonly RegisterCo
   return [
     ...controlCommands,
     triggerCommand,
+    ...sandboxCommands,
     ...accessCommands,
     ...eventsCommands,
     ...actsCommands,

@@ -198,7 +198,7 @@ function chooseEndpoint(
 }
 
 /** The first of the endpoint's secrets that has not expired. Throws `usage` if all have. */
-function currentSecret({ name, secrets }: Endpoint, now: number): string {
+export function currentSecret({ name, secrets }: Endpoint, now: number): string {
   const current = secrets.find(({ notAfter }) => notAfter === null || now < notAfter)
   if (current !== undefined) return current.secret
   throw new LatchkeyError('usage', `every secret of the endpoint ${name} has passed its notAfter`)
@@ -208,7 +208,7 @@ function currentSecret({ name, secrets }: Endpoint, now: number): string {
  * Where the running daemon says that it takes webhooks: its environment may name another port than the config. If none
  * answers at the local socket, as configured. Throws `usage` if the system chooses the port.
  */
-async function webhooksUrl(config: Config): Promise<string> {
+export async function webhooksUrl(config: Config): Promise<string> {
   const { localApi } = await import('./api.js')
   const status = await localApi(config)
     .get<StatusJson>('/status')

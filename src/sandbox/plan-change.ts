@@ -211,8 +211,13 @@ export function upgradeCharged(world: World, subscription: Subscription, payment
  * Calls a queued change off.
  * @param id left out: the one that is queued. @throws {ServiceError} `NO_SCHEDULED_PLAN_CHANGE`, `PLAN_CHANGE_NOT_CANCELABLE`
  */
-export function cancelPlanChange(world: World, subscription: Subscription, id: string | undefined): PlanChange {
-  const named = id === undefined ? pendingChange(subscription) : subscription.changes.find((one) => one.id === id)
+export function cancelPlanChange(
+  world: World,
+  subscription: Subscription,
+  id: string | undefined,
+): PlanChange {
+  const named =
+    id === undefined ? pendingChange(subscription) : subscription.changes.find((one) => one.id === id)
   if (named?.paymentId && named.canceledAt === null) {
     const message = 'The upgrade is charged or being charged: refund the charge and change the plan back.'
     throw new ServiceError('PLAN_CHANGE_NOT_CANCELABLE', message)

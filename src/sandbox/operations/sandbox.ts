@@ -11,7 +11,7 @@ import {
   OUTCOMES,
   type Payment,
 } from '../model.js'
-import { followed, pay, updateCustomer } from '../paying.js'
+import { customerByEmail, followed, pay, updateCustomer } from '../paying.js'
 import { capture, chargeBack, refund, settle, voidPayment } from '../payment.js'
 import { accessAt } from '../truth.js'
 import { customerView, iso, shown } from '../views-v3.js'
@@ -158,6 +158,17 @@ export const SANDBOX_OPERATIONS: readonly Operation[] = [
       return { customerId: id, outcome: card }
     },
     { body: z.object({ outcome: z.enum(OUTCOMES) }) },
+  ),
+  operation(
+    'POST /sandbox/customers',
+    (world, { body: { email, name = null, country = null } }) => {
+      const isKnown = world
+        .list('customer', { email: email.toLowerCase() })
+        .some(({ deletedAt }) => deletedAt === null)
+      if (isKnown) throw new ServiceError('CUSTOMER_ALREADY_EXISTS', 'A customer has this email already.')
+      return customerView(customerByEmail(world, email, name, country))
+    },
+    { status: 201, body: CUSTOMER.required({ email: true }) },
   ),
   operation(
     'PATCH /sandbox/customers/:id',
