@@ -20,7 +20,7 @@ const MAY_HOLD = [
   /^bin\/latchkey\.js$/,
   /^dist\/src\/[\w/.-]+\.js$/,
   /^dist\/licenses\/\w+\.txt$/,
-  /^types\/(?:openapi|src\/index|src\/client\/\w+)\.d\.ts$/,
+  /^types\/(?:openapi|src\/index|src\/client\/\w+|src\/sandbox\/sandbox)\.d\.ts$/,
   /^docs\/[\w-]+\.md$/,
   /^deploy\/\w/,
   /^examples\/[\w/-]+\.(?:js|json|php|py|tsx?)$/,
@@ -147,6 +147,7 @@ it('the package holds what it needs and no more, and works in an empty folder', 
     'latchkey/client LatchkeyError,createClient',
     'latchkey/express requireFeature,requireProduct',
     'latchkey/hono requireFeature,requireProduct',
+    'latchkey/sandbox startSandbox',
     '',
   ])
 })

@@ -13,7 +13,7 @@ import { eventsCommands } from './events.js'
 import { reportFailure } from './failure.js'
 import { importCommand } from './import.js'
 import { recomputeCommands } from './recompute.js'
-import { sandboxCommands } from './sandbox.js'
+import { sandboxCommands } from './sandbox/commands.js'
 import { syncCommands } from './sync.js'
 import { triggerCommand } from './trigger.js'
 

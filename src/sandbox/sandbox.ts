@@ -9,7 +9,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type Courier, createCourier } from './courier.js'
-import { DAY_MS, type Generation, type Settings } from './model.js'
+import { DAY_MS, type Settings } from './model.js'
 import { registerEndpoint } from './operations/merchant.js'
 import type { Engine } from './operations/operation.js'
 import { fallDue } from './paying.js'
@@ -45,7 +45,7 @@ export interface SandboxOptions {
 export interface KnownEndpoint {
   readonly url: string
   readonly secret: string
-  readonly generation: Generation
+  readonly generation: 'v3' | 'v2'
 }
 
 export interface Sandbox {

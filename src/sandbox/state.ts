@@ -78,7 +78,7 @@ export function openState(file: string | null) {
 
   return {
     transaction: (step: 'begin immediate' | 'commit' | 'rollback') => void statement(step).run(),
-    close: () => db.close(),
+    close: () => void db.close(),
 
     settings(): Settings | null {
       const row = statement('select body from settings').get()

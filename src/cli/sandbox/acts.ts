@@ -2,9 +2,9 @@
 
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { locateConfig } from '../config/locate.js'
-import { LatchkeyError } from '../errors.js'
-import type { CliContext, SharedOptions } from './context.js'
+import { locateConfig } from '../../config/locate.js'
+import { LatchkeyError } from '../../errors.js'
+import type { CliContext, SharedOptions } from '../context.js'
 
 export const SANDBOX_PORT = 4690
 

@@ -3,9 +3,9 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { InvalidArgumentError } from 'commander'
-import { locateConfig } from '../config/locate.js'
-import { LatchkeyError } from '../errors.js'
-import { isJsonObject } from '../provider/json.js'
+import { locateConfig } from '../../config/locate.js'
+import { LatchkeyError } from '../../errors.js'
+import { isJsonObject } from '../../provider/json.js'
 import {
   command,
   type GivenCommand,
@@ -14,11 +14,11 @@ import {
   pathOf,
   value,
   withDefault,
-} from './command.js'
-import { type CliContext, loadNamedConfig, type SharedOptions } from './context.js'
-import { askSandbox, readSandboxKey, SANDBOX_ACTS, SANDBOX_PORT, sandboxKeyFile } from './sandbox-acts.js'
-import { detailText, linesText } from './text.js'
-import { currentSecret, webhooksUrl } from './trigger.js'
+} from '../command.js'
+import { type CliContext, loadNamedConfig, type SharedOptions } from '../context.js'
+import { detailText, linesText } from '../text.js'
+import { currentSecret, webhooksUrl } from '../trigger.js'
+import { askSandbox, readSandboxKey, SANDBOX_ACTS, SANDBOX_PORT, sandboxKeyFile } from './acts.js'
 
 function parseKey(text: string): string {
   if (/^sk_sandbox_[\w-]+$/.test(text)) return text
@@ -48,7 +48,7 @@ const startCommand = command('sandbox start', {
     const key = options.key ?? readSandboxKey(keyFile) ?? `sk_sandbox_${randomBytes(18).toString('hex')}`
     mkdirSync(dirname(keyFile), { recursive: true, mode: 0o700 })
     writeFileSync(keyFile, `${key}\n`, { mode: 0o600 })
-    const { startSandbox } = await import('../sandbox/sandbox.js')
+    const { startSandbox } = await import('../../sandbox/sandbox.js')
     const sandbox = await startSandbox({
       ...{ key, endpoints, port: options.port, seed: options.seed, clock: context.now },
       ...(options.from !== undefined && { from: options.from }),
