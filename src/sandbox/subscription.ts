@@ -316,17 +316,18 @@ function end(world: World, subscription: Subscription, status: 'CANCELED' | 'EXP
   stopWaiting(world, subscription.id)
   world.unschedule('subscription.due', subscription.id)
   const payment = world.find('payment', subscription.renewalPaymentId)
+  const isUnpaid = payment?.status === 'PENDING' || payment?.status === 'PARTIAL'
+  // First, so that the end and what is told of it have the same instant.
+  const last = isUnpaid ? withdraw(world, payment, 'subscription ended') : payment
   const at = world.tick()
   const changes = withoutPendingChange(subscription, at)
-  const last = { status, endedAt: at, currentCycleDueAt: null, nextRenewalAttemptAt: null, changes }
-  const ended = changed(world, subscription, last, at)
-  if (payment?.status === 'PENDING' || payment?.status === 'PARTIAL')
-    withdraw(world, payment, 'subscription ended')
+  const over = { status, endedAt: at, currentCycleDueAt: null, nextRenewalAttemptAt: null, changes }
+  const ended = changed(world, subscription, over, at)
   tellSubscription(
     world,
     status === 'CANCELED' ? 'subscription.canceled' : 'subscription.expired',
     ended,
-    payment,
+    last,
   )
   return ended
 }
