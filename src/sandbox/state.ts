@@ -22,7 +22,7 @@ const SCHEMA = `
   create index if not exists due_at on due (at, seq);
   create table if not exists delivery (
     seq integer primary key, id text not null unique, endpoint_id text not null, status text not null,
-    due_at integer not null, place real not null, body text not null
+    due_at integer not null, place real not null, body text not null, event text not null
   ) strict;
   create index if not exists delivery_pending on delivery (place, seq) where status = 'pending';
   create table if not exists settings (only_row integer primary key check (only_row = 1), body text not null) strict;
@@ -54,6 +54,12 @@ export interface Placed<Item> {
 interface Row {
   readonly seq: number
   readonly body: string
+  /** Of a delivery: what is sent, which never changes. */
+  readonly event?: string
+}
+
+function deliveryIn({ seq, body, event = '' }: Row): Placed<Delivery> {
+  return { place: seq, item: { ...(JSON.parse(body) as Omit<Delivery, 'body'>), body: event } }
 }
 
 export type State = ReturnType<typeof openState>
@@ -157,53 +163,39 @@ export function openState(file: string | null) {
       return { kind: kind as DueKind, id, at: row.seq }
     },
 
-    addDelivery(delivery: Delivery, place: number): void {
+    addDelivery({ body: event, ...delivery }: Delivery, place: number): void {
+      const { id, endpointId, status, dueAt } = delivery
       statement(
-        'insert into delivery (id, endpoint_id, status, due_at, place, body) values (?, ?, ?, ?, ?, ?)',
-      ).run(
-        delivery.id,
-        delivery.endpointId,
-        delivery.status,
-        delivery.dueAt,
-        place,
-        JSON.stringify(delivery),
-      )
+        'insert into delivery (id, endpoint_id, status, due_at, place, body, event) values (?, ?, ?, ?, ?, ?, ?)',
+      ).run(id, endpointId, status, dueAt, place, JSON.stringify(delivery), event)
     },
-    saveDelivery(delivery: Delivery): void {
+    saveDelivery({ body: _unchanged, ...delivery }: Delivery): void {
+      const { id, status, dueAt } = delivery
       statement(
         'update delivery set status = ?, due_at = ?, place = max(place, ?), body = ? where id = ?',
-      ).run(delivery.status, delivery.dueAt, delivery.dueAt, JSON.stringify(delivery), delivery.id)
+      ).run(status, dueAt, dueAt, JSON.stringify(delivery), id)
     },
     findDelivery(id: string): Delivery | undefined {
-      const row = statement('select body from delivery where id = ?').get(id)
-      return row === undefined ? undefined : (JSON.parse(row.body) as Delivery)
+      const row = statement('select seq, body, event from delivery where id = ?').get(id)
+      return row === undefined ? undefined : deliveryIn(row).item
     },
     /** Those that may be sent by now, in the order of sending. */
     pendingDeliveries(now: number, limit: number): Delivery[] {
       const rows = statement(
-        `select body from delivery where status = 'pending' and due_at <= ? order by place, seq limit ?`,
+        `select seq, body, event from delivery where status = 'pending' and due_at <= ? order by place, seq limit ?`,
       ).all(now, limit)
-      return rows.map(({ body }) => JSON.parse(body) as Delivery)
-    },
-    /** When the next one may be sent that may not yet; null: none waits. */
-    nextDeliveryAt(): number | null {
-      return (
-        statement(`select min(due_at) as seq, '' as body from delivery where status = 'pending'`).get()
-          ?.seq ?? null
-      )
+      return rows.map((row) => deliveryIn(row).item)
     },
     listDeliveries(
-      {
-        endpointId,
-        status,
-      }: { readonly endpointId?: string | undefined; readonly status?: string | undefined },
+      where: { readonly endpointId?: string | undefined; readonly status?: string | undefined },
       { before, limit = -1 }: Span,
     ): Placed<Delivery>[] {
+      const { endpointId, status } = where
       const rows = statement(
-        `select seq, body from delivery where (? is null or endpoint_id = ?) and (? is null or status = ?)
+        `select seq, body, event from delivery where (? is null or endpoint_id = ?) and (? is null or status = ?)
          and (? is null or seq < ?) order by seq desc limit ?`,
       ).all(...[endpointId, status, before].flatMap((value) => [value ?? null, value ?? null]), limit)
-      return rows.map(({ seq, body }) => ({ place: seq, item: JSON.parse(body) as Delivery }))
+      return rows.map(deliveryIn)
     },
     forgetDelivered(): void {
       statement(
