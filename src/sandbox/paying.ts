@@ -1,6 +1,7 @@
 /* What a buyer does, and what the clock does: a payment moves, and what hangs on it follows. */
 
 import { ServiceError } from './codes.js'
+import { type DepositSpec, finishBridge, takeDeposit } from './deposit.js'
 import { tellCustomer } from './events.js'
 import {
   CARD_METHODS,
@@ -11,17 +12,7 @@ import {
   type Outcome,
   type Payment,
 } from './model.js'
-import {
-  type CryptoChoice,
-  chargeCard,
-  chooseMethod,
-  type DepositSpec,
-  expire,
-  failTechnically,
-  finishBridge,
-  isPayable,
-  takeDeposit,
-} from './payment.js'
+import { type CryptoChoice, chargeCard, chooseMethod, expire, failTechnically, isPayable } from './payment.js'
 import { upgradeCharged } from './plan-change.js'
 import {
   confirmCycle,
