@@ -8,6 +8,7 @@ const ROOT = join(import.meta.dirname, '..')
 /** What is started or imported by its name; the rest of src/ goes into chunks. */
 const ENTRIES = [
   'index',
+  'sandbox/sandbox',
   'cli/main',
   'daemon/writer-thread',
   'doctor/examine-thread',

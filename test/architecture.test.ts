@@ -20,6 +20,8 @@ const MAY_IMPORT: Readonly<
   client: { code: [], typesOf: ['openapi'] },
   provider: { code: ['errors'] },
   entitlements: { code: ['provider'] },
+  // The other side of the wire: it knows the wire alone, and nothing of the daemon knows it.
+  sandbox: { code: ['provider'] },
   migrations: { code: [] },
   store: { code: ['errors', 'package-file', 'provider', 'entitlements', 'migrations'] },
   ingest: { code: ['errors', 'provider', 'entitlements', 'store'] },
@@ -91,6 +93,7 @@ const MAY_IMPORT: Readonly<
       'history',
       'recompute',
       'people',
+      'sandbox',
       'sync',
       'store',
       'provider',

@@ -37,7 +37,7 @@ const MAY_HOLD = [
   /^dist\/src\/[\w/.-]+\.js$/,
   /^dist\/src\/client\/[\w/]+\.cjs$/,
   /^dist\/licenses\/\w+\.txt$/,
-  /^types\/(?:src\/index\.d\.ts|(?:openapi|src\/client\/\w+)\.d\.c?ts)$/,
+  /^types\/(?:src\/index\.d\.ts|(?:openapi|src\/client\/\w+)\.d\.c?ts|src\/sandbox\/sandbox\.d\.ts)$/,
   /^docs\/[\w-]+\.md$/,
   /^deploy\/\w/,
   /^examples\/[\w/-]+\.(?:js|json|php|py|tsx?)$/,
@@ -248,6 +248,7 @@ it('the package holds what it needs and no more, and works in an empty folder', 
   expect(well(loaded).stdout.split('\n')).toEqual([
     'latchkey createReceiver,startDaemon',
     ...Object.entries(ENTRIES).map(([name, exported]) => `latchkey/${name} ${exported}`),
+    'latchkey/sandbox startSandbox',
     '',
   ])
 })

@@ -89,6 +89,8 @@ interface CommandSpec<Table extends OptionTable, Given> {
   readonly helpEnd?: () => string
   /** True: its arguments are optional for the parser, since an option may name the customer. */
   readonly placesArguments?: boolean
+  /** Whether it runs where its group is named alone. */
+  readonly isDefault?: true
   readonly run: (given: Given) => Promise<void> | void
 }
 
@@ -121,7 +123,7 @@ export function command<Table extends OptionTable = Record<never, never>>(
   const name = isGroup(first) ? rest.shift() : first
   return (program, context) => {
     const one = (isGroup(first) ? commandGroup(program, first) : program)
-      .command(name ?? '')
+      .command(name ?? '', { isDefault: declared.isDefault ?? false })
       .description(declared.about)
       .option('--config <path>', 'the config file (default: LATCHKEY_CONFIG, or ./config.json)')
       .option('--json', 'answer in JSON, for scripts')
@@ -350,6 +352,10 @@ const GROUPS = {
   },
   config: { description: 'the config file', example: 'config check' },
   policy: { description: 'what grants and revokes access', example: 'policy diff' },
+  sandbox: {
+    description: 'the payments service on this machine, to try things out',
+    example: 'sandbox advance 30d',
+  },
   sync: {
     description: 'roles and groups that follow access, and the outbound webhooks',
     example: 'sync status --state parked',

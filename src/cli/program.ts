@@ -15,6 +15,7 @@ import { reportFailure } from './failure.js'
 import { importCommand } from './import.js'
 import { messageCommands } from './messages.js'
 import { recomputeCommands } from './recompute.js'
+import { sandboxCommands } from './sandbox/commands.js'
 import { sendCommand } from './send.js'
 import { syncCommands } from './sync.js'
 import { withVisibleText } from './text.js'
@@ -54,6 +55,7 @@ export function createCommands({ openInput }: CommandsDeps): readonly RegisterCo
     ...controlCommands,
     triggerCommand,
     sendCommand(openInput),
+    ...sandboxCommands,
     ...accessCommands,
     changesCommand,
     ...eventsCommands,

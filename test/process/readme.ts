@@ -16,6 +16,7 @@ export const PAGES = [
   'docs/embedding.md',
   'docs/upgrading.md',
   'docs/operating.md',
+  'docs/sandbox.md',
   'docs/data-protection.md',
   'docs/roles-and-groups.md',
   'docs/webhooks.md',
@@ -86,6 +87,8 @@ export const NOT_RUN: Readonly<Record<string, string>> = {
     'it changes the machine, as root',
   'sudo --user=latchkey latchkey doctor --config /var/lib/latchkey/config.json':
     'it needs the user that the example before makes; the next page runs latchkey doctor',
+  'latchkey sandbox':
+    'it never ends; test/sandbox/command-line.test.ts runs it beside a daemon, with its commands',
   'docker build --tag=latchkey .': 'it starts a container, for which a machine need not have an engine',
   'payments service          your app, operators, commands': 'a drawing',
 }

@@ -1,0 +1,82 @@
+/* Deposits: how much has come, how sure it is, and the swap on the way to the merchant. */
+
+import { ServiceError } from './codes.js'
+import type { Deposit, DepositWarning, Payment } from './model.js'
+import { complete, move } from './payment.js'
+import { CHAINS } from './pricing.js'
+import type { World } from './world.js'
+
+/** How long swapping a deposit into the settlement asset takes. */
+const BRIDGE_MS = 2 * 60_000
+
+export interface DepositSpec {
+  /** Of the expected amount; left out: all that is missing. */
+  readonly share?: number | undefined
+  /** Left out: as many as the chain needs. */
+  readonly confirmations?: number | undefined
+  readonly warning?: DepositWarning | undefined
+}
+
+/** A deposit arrives, or confirmations of one do. Less than expected waits for the rest. */
+export function takeDeposit(world: World, payment: Payment, spec: DepositSpec): Payment {
+  const { deposit } = payment
+  if (deposit === null) throw new ServiceError('INVALID_PAYMENT_STATUS_TRANSITION', 'No deposit is expected.')
+  const chain = CHAINS[deposit.chainId]
+  const required = chain?.confirmations ?? 1
+  const observed = Math.min(required, spec.confirmations ?? required)
+  if (payment.status === 'RECEIVED') {
+    const seen = { ...deposit, observed: Math.max(observed, deposit.observed ?? 0) }
+    return confirmed(world, world.put('payment', { ...payment, deposit: seen, updatedAt: world.tick() }))
+  }
+  const warnings =
+    spec.warning === undefined ? deposit.warnings : [...deposit.warnings, warningOf(spec.warning)]
+  const received = receivedWith(deposit, spec.share)
+  if (received < BigInt(deposit.expected)) {
+    const missing = warnings.some(({ code }) => code === 'INSUFFICIENT_DEPOSIT_AMOUNT')
+      ? warnings
+      : [...warnings, warningOf('INSUFFICIENT_DEPOSIT_AMOUNT')]
+    const change = { deposit: { ...deposit, received: String(received), warnings: missing } }
+    if (payment.status !== 'PARTIAL') return move(world, payment, 'PARTIAL', change)
+    return world.put('payment', { ...payment, ...change, updatedAt: world.tick() })
+  }
+  const seen = move(world, payment, 'RECEIVED', {
+    deposit: {
+      ...deposit,
+      ...{ received: String(received), observed, warnings, detectedAt: world.now },
+      txHash: `0x${Buffer.from(payment.id).toString('hex').padEnd(64, '0')}`,
+    },
+  })
+  world.unschedule('payment.expire', seen.id)
+  if (observed < required) {
+    const wait = (required - observed) * (chain?.confirmationMs ?? 0)
+    world.schedule('payment.confirm', seen.id, world.now + wait)
+  }
+  return confirmed(world, seen)
+}
+
+function receivedWith({ expected, received }: Deposit, share: number | undefined): bigint {
+  if (share === undefined) return BigInt(received) > BigInt(expected) ? BigInt(received) : BigInt(expected)
+  return BigInt(received) + (BigInt(expected) * BigInt(Math.round(share * 1_000_000))) / 1_000_000n
+}
+
+const WARNING_TEXT: Readonly<Record<DepositWarning, string>> = {
+  INSUFFICIENT_DEPOSIT_AMOUNT: 'The deposit is less than the expected amount.',
+  RBF_DETECTED: 'The transaction may still be replaced by another.',
+  NETWORK_FEE_SURCHARGE: 'The network fee was taken from the deposit.',
+}
+const warningOf = (code: DepositWarning) => ({ code, message: WARNING_TEXT[code], data: {} })
+
+/** Completes a received deposit with confirmations enough, by way of a swap where one was asked for. */
+function confirmed(world: World, payment: Payment): Payment {
+  const { deposit } = payment
+  if (deposit === null || (deposit.observed ?? 0) < (CHAINS[deposit.chainId]?.confirmations ?? 1))
+    return payment
+  world.unschedule('payment.confirm', payment.id)
+  if (deposit.mode === 'DIRECT') return complete(world, payment)
+  world.schedule('payment.bridge', payment.id, world.now + BRIDGE_MS)
+  return move(world, payment, 'BRIDGING')
+}
+
+export function finishBridge(world: World, payment: Payment): Payment {
+  return payment.status === 'BRIDGING' ? complete(world, payment) : payment
+}

@@ -1,0 +1,214 @@
+/*
+ * The payments service on one's own machine: the documented API of both generations, its rules, its webhooks, its
+ * checkout, and a clock that can be moved. Nothing of the daemon is in it.
+ */
+
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { type Courier, createCourier } from './courier.js'
+import { DAY_MS, type Settings } from './model.js'
+import { registerEndpoint } from './operations/merchant.js'
+import type { Engine } from './operations/operation.js'
+import { fallDue } from './paying.js'
+import { createApp } from './server.js'
+import { openState, type State } from './state.js'
+import { type Acting, createWorld } from './world.js'
+
+export interface SandboxOptions {
+  /** 0, the default: any free one. */
+  readonly port?: number
+  /** Where the clock starts, as an ISO 8601 time or epoch milliseconds; by default now. */
+  readonly from?: string | number
+  /** Keeps the state beyond the end; by default it is in memory. */
+  readonly file?: string
+  /** Ids and chance follow from it; by default 1. */
+  readonly seed?: number
+  /** The API key, `sk_sandbox_…`; by default a fresh one. */
+  readonly key?: string
+  /** Whether the service is merchant of record, and so charges VAT. */
+  readonly merchantOfRecord?: boolean
+  /** Where it delivers to from the start. One that is known by its address and generation gets the secret given here. */
+  readonly endpoints?: readonly KnownEndpoint[]
+  /** Real milliseconds between the attempts of one burst. */
+  readonly retryDelaysMs?: readonly number[]
+  /** Real milliseconds until a receiver that says nothing counts as failed. */
+  readonly timeoutMs?: number
+  /** The real time, in epoch milliseconds: deliveries are signed by it. */
+  readonly clock?: () => number
+  /** Hears of failures that are bugs. */
+  readonly report?: (error: unknown) => void
+}
+
+export interface KnownEndpoint {
+  readonly url: string
+  readonly secret: string
+  readonly generation: 'v3' | 'v2'
+}
+
+export interface Sandbox {
+  /** `http://127.0.0.1:4690` */
+  readonly url: string
+  readonly key: string
+  /** By a duration such as `30d`, or to an instant. Resolves once all that fell due is done and delivered, or given up. */
+  advance(by: string | { readonly to: string | number }): Promise<void>
+  /** What a buyer does at checkout: the body of `POST /sandbox/payments/:id/pay`. Answers with the payment. */
+  pay(paymentId: string, how?: object): Promise<Record<string, unknown>>
+  /** Sets faults, as `POST /sandbox/faults` does; null ends them all. */
+  faults(faults: object | null): Promise<void>
+  /** Who has access to what; by default now. */
+  truth(at?: string | number): Promise<readonly { readonly customerId: string; readonly productId: string }[]>
+  stop(): Promise<void>
+}
+
+const HOST = '127.0.0.1'
+const RETRY_DELAYS_MS = [100, 400, 1_500]
+const TIMEOUT_MS = 5_000
+/** So many due things, or a day of them, are done in one transaction. */
+const STEP = 500
+
+/** Starts a sandbox in this process. If it rejects, it leaves nothing open. */
+export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
+  const { clock = Date.now, report = () => {} } = options
+  const key = options.key ?? `sk_sandbox_${randomBytes(18).toString('hex')}`
+  if (!key.startsWith('sk_sandbox_')) throw new RangeError('The key of a sandbox begins with sk_sandbox_.')
+  const state = openState(options.file ?? null)
+  try {
+    const acting = createWorld(state, firstSettings(options, clock()))
+    const { retryDelaysMs = RETRY_DELAYS_MS, timeoutMs = TIMEOUT_MS } = options
+    const courier = createCourier(state, acting, { retryDelaysMs, timeoutMs, clock })
+    const engine = createEngine(state, acting, courier)
+    acting.act((world) => {
+      for (const one of options.endpoints ?? []) knowEndpoint(world, one)
+    })
+    let url = ''
+    const server = createServer(createApp({ engine, key, baseUrl: () => url, report }))
+    url = `http://${HOST}:${await listen(server, options.port ?? 0)}`
+    courier.drain().catch(report)
+    return handle({ url, key, state, server, courier })
+  } catch (error) {
+    state.close()
+    throw error
+  }
+}
+
+function firstSettings({ from, seed = 1, merchantOfRecord = false }: SandboxOptions, now: number): Settings {
+  const start = from === undefined ? now : new Date(from).getTime()
+  if (Number.isNaN(start)) throw new RangeError(`Not an instant: ${from}`)
+  return { seed, now: start, changedAt: start - 1, made: 0, merchantOfRecord, faults: [], answers: [] }
+}
+
+function knowEndpoint(world: Acting['world'], { url, secret, generation }: KnownEndpoint): void {
+  const known = world.list('endpoint').find((one) => one.url === url && one.generation === generation)
+  if (known === undefined) registerEndpoint(world, { url, secret, generation })
+  else if (known.secret !== secret) world.put('endpoint', { ...known, secret, updatedAt: world.tick() })
+}
+
+function createEngine(state: State, acting: Acting, courier: Courier): Engine {
+  const { act } = acting
+  /** One advance at a time. */
+  let last: Promise<void> = Promise.resolve()
+
+  /** Does the next few due things. @returns whether there may be more */
+  const step = (to: number): boolean =>
+    act((world) => {
+      const first = state.nextDue(to)
+      if (first === undefined) {
+        world.moveTo(to)
+        return false
+      }
+      let due: typeof first | undefined = first
+      for (let done = 0; due !== undefined && done < STEP && due.at < first.at + DAY_MS; done += 1) {
+        fallDue(world, due)
+        due = state.nextDue(to)
+      }
+      return true
+    })
+
+  async function advance(to: number): Promise<void> {
+    let hasMore = true
+    while (hasMore) {
+      hasMore = step(to)
+      await courier.drain()
+      // Requests get their turn, too.
+      await nextTurn()
+    }
+  }
+  return {
+    ...acting,
+    courier,
+    deliveries: state,
+    advance(to) {
+      const next = last.then(() => advance(to))
+      last = next.catch(() => {})
+      return next
+    },
+  }
+}
+
+async function listen(server: Server, port: number): Promise<number> {
+  server.listen(port, HOST)
+  await once(server, 'listening')
+  return (server.address() as AddressInfo).port
+}
+
+interface Running {
+  readonly url: string
+  readonly key: string
+  readonly state: State
+  readonly server: Server
+  readonly courier: Courier
+}
+
+/** Asks over HTTP, like everyone else: what holds for an app holds for a test. */
+function handle({ url, key, state, server, courier }: Running): Sandbox {
+  async function ask(method: string, path: string, body?: object): Promise<Record<string, unknown>> {
+    const answer = await fetch(`${url}/sandbox${path}`, {
+      method,
+      headers: { 'X-Service-Api-Key': key, 'Content-Type': 'application/json' },
+      ...(body && { body: JSON.stringify(body) }),
+    })
+    const { data, message } = (await answer.json()) as { data: Record<string, unknown>; message?: string }
+    if (!answer.ok) throw new Error(`${method} /sandbox${path}: ${message} ${JSON.stringify(data ?? {})}`)
+    return data
+  }
+  const text = (instant: string | number): string => new Date(instant).toISOString()
+  let stopping: Promise<void> | null = null
+  return {
+    url,
+    key,
+    async advance(by) {
+      await ask('POST', '/clock/advance', typeof by === 'string' ? { by } : { to: text(by.to) })
+    },
+    pay: (paymentId, how = {}) => ask('POST', `/payments/${encodeURIComponent(paymentId)}/pay`, how),
+    async faults(faults) {
+      await (faults === null ? ask('DELETE', '/faults') : ask('POST', '/faults', faults))
+    },
+    async truth(at) {
+      const { access } = await ask(
+        'GET',
+        `/truth${at === undefined ? '' : `?at=${encodeURIComponent(text(at))}`}`,
+      )
+      return access as Awaited<ReturnType<Sandbox['truth']>>
+    },
+    stop() {
+      stopping ??= stop({ server, courier, state })
+      return stopping
+    },
+  }
+}
+
+async function stop({
+  server,
+  courier,
+  state,
+}: Pick<Running, 'server' | 'courier' | 'state'>): Promise<void> {
+  const closed = once(server, 'close')
+  server.close()
+  await courier.stop()
+  server.closeAllConnections()
+  await closed
+  state.close()
+}

@@ -1,0 +1,338 @@
+/* One subscription: its cycles, its dunning, its end. Plan changes are in `plan-change.ts`. */
+
+import { ServiceError } from './codes.js'
+import { tellMethod, tellSubscription } from './events.js'
+import {
+  CARD_METHODS,
+  type Context,
+  type Customer,
+  DAY_MS,
+  type Outcome,
+  type Payment,
+  type Product,
+  type SavedMethod,
+  type ScheduledChange,
+  type Subscription,
+  type SubscriptionStatus,
+} from './model.js'
+import { chargeCard, chooseMethod, createPayment, withdraw } from './payment.js'
+import { pendingChange } from './views-v3.js'
+import type { World } from './world.js'
+
+/** When a declined renewal is charged, in days after it fell due: 8 attempts over 30 days. */
+const ATTEMPT_DAYS = [0, 1, 3, 6, 10, 15, 22, 30]
+/** How long a lapsed crypto cycle may still be paid. */
+const GRACE_MS = 7 * DAY_MS
+
+const MOVES: Readonly<Record<SubscriptionStatus, readonly SubscriptionStatus[]>> = {
+  INCOMPLETE: ['PENDING_3DS', 'PENDING_REDIRECT', 'ACTIVE', 'EXPIRED'],
+  PENDING_3DS: ['INCOMPLETE', 'PENDING_REDIRECT', 'ACTIVE', 'EXPIRED'],
+  PENDING_REDIRECT: ['INCOMPLETE', 'PENDING_3DS', 'ACTIVE', 'EXPIRED'],
+  ACTIVE: ['ACTIVE', 'PAST_DUE', 'CANCELED', 'EXPIRED'],
+  PAST_DUE: ['ACTIVE', 'PAST_DUE', 'CANCELED', 'EXPIRED'],
+  CANCELED: [],
+  EXPIRED: [],
+}
+
+/** Whether the first cycle is still to be paid. */
+export function isIncomplete({ status }: Subscription): boolean {
+  return status === 'INCOMPLETE' || status === 'PENDING_3DS' || status === 'PENDING_REDIRECT'
+}
+
+export function isRunning({ status }: Subscription): boolean {
+  return status === 'ACTIVE' || status === 'PAST_DUE'
+}
+
+/** The subscription after a change; a status that can't follow is a bug. */
+function changed(
+  world: World,
+  subscription: Subscription,
+  change: Partial<Subscription>,
+  at = world.tick(),
+): Subscription {
+  const { status = subscription.status } = change
+  if (status !== subscription.status && !MOVES[subscription.status].includes(status)) {
+    throw new Error(
+      `The subscription ${subscription.id} is ${subscription.status}: it can't become ${status}.`,
+    )
+  }
+  return world.put('subscription', { ...subscription, ...change, updatedAt: at })
+}
+
+export interface SubscriptionSpec {
+  readonly product: Product
+  readonly customer: Customer | undefined
+  readonly priceCents: number
+  readonly totalCycles: number | null
+  readonly context: Context
+  /** Of the first payment alone. */
+  readonly expiresAt?: number | null | undefined
+  readonly sessionId?: string
+  readonly customFields?: readonly object[] | null
+}
+
+/** A subscription that waits for its first payment. */
+export function createSubscription(
+  world: World,
+  spec: SubscriptionSpec,
+): { readonly subscription: Subscription; readonly payment: Payment } {
+  const { product, customer, context, priceCents, totalCycles, ...checkout } = spec
+  const at = world.tick()
+  const subscription = world.put('subscription', {
+    id: world.makeId('sub'),
+    customerId: customer?.id ?? null,
+    productId: product.id,
+    status: 'INCOMPLETE',
+    rail: null,
+    currentCycle: 0,
+    totalCycles,
+    cancelAtPeriodEnd: false,
+    periodStart: null,
+    currentCycleDueAt: null,
+    renewalAttempt: 0,
+    nextRenewalAttemptAt: null,
+    lastDeclineCategory: null,
+    renewalPaymentId: null,
+    changes: [],
+    endedAt: null,
+    ...context,
+    createdAt: at,
+    updatedAt: at,
+  })
+  const payment = createPayment(world, {
+    ...{ product, customer, priceCents, context, purpose: 'cycle', subscriptionId: subscription.id },
+    ...checkout,
+  })
+  return { subscription, payment }
+}
+
+/** A first payment shows in the status of its subscription, which otherwise tells nothing of a checkout. */
+export function followFirstPayment(world: World, subscription: Subscription, payment: Payment): void {
+  const waits = payment.status === 'PENDING_3DS' || payment.status === 'PENDING_REDIRECT'
+  const isGone = payment.status === 'EXPIRED' || payment.status === 'CANCELED'
+  const status = waits ? payment.status : isGone ? 'EXPIRED' : 'INCOMPLETE'
+  if (status === subscription.status) return
+  changed(world, subscription, { status, ...(status === 'EXPIRED' && { endedAt: world.now }) })
+}
+
+/** A cycle is paid: the first one, or the next. */
+export function confirmCycle(world: World, subscription: Subscription, payment: Payment): Subscription {
+  const isFirst = subscription.currentCycle === 0
+  const swapped = isFirst ? subscription : applyDueChange(world, subscription, payment)
+  const isCard = payment.deposit === null
+  if (isCard && subscription.rail !== 'card') saveMethod(world, payment)
+  const start = subscription.currentCycleDueAt ?? world.now
+  const length = cycleMs(world, payment.productId)
+  // A short cycle that was paid late begins with its payment; otherwise the anchor stays where it was.
+  const begin = isFirst || start + length <= world.now ? world.now : start
+  const active = changed(world, swapped, {
+    status: 'ACTIVE',
+    rail: isCard ? 'card' : 'crypto',
+    customerId: payment.customerId,
+    currentCycle: subscription.currentCycle + 1,
+    periodStart: begin,
+    currentCycleDueAt: begin + length,
+    renewalAttempt: 0,
+    nextRenewalAttemptAt: null,
+    lastDeclineCategory: null,
+    renewalPaymentId: null,
+  })
+  stopWaiting(world, active.id)
+  world.schedule('subscription.due', active.id, begin + length)
+  tellSubscription(world, isFirst ? 'subscription.created' : 'subscription.renewed', active, payment)
+  return active
+}
+
+function applyDueChange(world: World, subscription: Subscription, payment: Payment): Subscription {
+  const change = dueChange(subscription)
+  if (change === null || change.targetPriceId !== payment.productId) return subscription
+  return applyChange(world, subscription, change, payment)
+}
+
+/** The change that the next renewal applies: not an upgrade whose charge is under way. */
+function dueChange(subscription: Subscription): ScheduledChange | null {
+  const change = pendingChange(subscription)
+  return change?.paymentId === null ? change : null
+}
+
+/** Swaps the plan, and says so. */
+export function applyChange(
+  world: World,
+  subscription: Subscription,
+  change: ScheduledChange,
+  payment: Payment | undefined,
+  more: Partial<Subscription> = {},
+): Subscription {
+  const at = world.tick()
+  const changes = subscription.changes.map((one) => (one.id === change.id ? { ...one, appliedAt: at } : one))
+  const swapped = changed(world, subscription, { productId: change.targetPriceId, changes, ...more }, at)
+  tellSubscription(world, 'subscription.updated', swapped, payment)
+  return swapped
+}
+
+/** Calls every pending change off. */
+export function withoutPendingChange(subscription: Subscription, at: number): readonly ScheduledChange[] {
+  return subscription.changes.map((change) =>
+    change.appliedAt === null && change.canceledAt === null ? { ...change, canceledAt: at } : change,
+  )
+}
+
+export function cycleMs(world: World, productId: string): number {
+  return (world.find('product', productId)?.frequencyInDays ?? 30) * DAY_MS
+}
+
+/** The card that paid is kept for the charges to come, unless one is kept already. */
+function saveMethod(world: World, { customerId, method }: Payment): void {
+  const type = CARD_METHODS.find((one) => one === method)
+  if (customerId === null || type === undefined || savedMethod(world, customerId) !== undefined) return
+  attachMethod(world, customerId, type)
+}
+
+export function attachMethod(world: World, customerId: string, type: SavedMethod['type']): SavedMethod {
+  const at = world.tick()
+  const dates = { createdAt: at, updatedAt: at }
+  const method = world.put('method', {
+    ...{ id: world.makeId('pm'), customerId, type, last4: '4242', revokedAt: null },
+    ...dates,
+  })
+  tellMethod(world, 'attached', method)
+  return method
+}
+
+/** The newest one that was not revoked. */
+export function savedMethod(world: World, customerId: string): SavedMethod | undefined {
+  return world.list('method', { customerId }).find(({ revokedAt }) => revokedAt === null)
+}
+
+/** What an off-session charge of the customer does: without a saved card there is nothing to charge. */
+function offSessionOutcome(world: World, customerId: string | null): Outcome {
+  if (customerId === null || savedMethod(world, customerId) === undefined) return 'hard_decline'
+  return world.find('customer', customerId)?.card ?? 'hard_decline'
+}
+
+/** The paid period is over: the next cycle is charged, or the subscription ends. */
+export function periodEnds(world: World, subscription: Subscription): void {
+  if (!isRunning(subscription)) return
+  const { cancelAtPeriodEnd, totalCycles, currentCycle } = subscription
+  if (cancelAtPeriodEnd) return void end(world, subscription, 'CANCELED')
+  if (totalCycles !== null && currentCycle >= totalCycles) return void end(world, subscription, 'EXPIRED')
+  const renewal = renewalPayment(world, subscription)
+  if (renewal === null) return void end(world, subscription, 'EXPIRED')
+  if (subscription.rail === 'card') return void attemptRenewal(world, subscription, renewal, 1)
+  const due = changed(world, subscription, { status: 'PAST_DUE', renewalPaymentId: renewal.id })
+  world.schedule('subscription.grace', due.id, world.now + GRACE_MS)
+  tellSubscription(world, 'subscription.past_due', due, renewal)
+}
+
+/** Of the plan that is due, at today's price and VAT; null: its product is gone. */
+function renewalPayment(world: World, subscription: Subscription): Payment | null {
+  const product = world.find('product', dueChange(subscription)?.targetPriceId ?? subscription.productId)
+  if (product === undefined) return null
+  const isCrypto = subscription.rail === 'crypto'
+  const before =
+    isCrypto || product.priceCents === null
+      ? world.list('payment', { subscriptionId: subscription.id }).find(({ purpose }) => purpose === 'cycle')
+      : undefined
+  const payment = createPayment(world, {
+    product,
+    customer: world.find('customer', subscription.customerId),
+    subscriptionId: subscription.id,
+    purpose: 'cycle',
+    priceCents: product.priceCents ?? before?.priceCents ?? 0,
+    context: contextOf(subscription),
+    // A charge off-session is retried by its own schedule.
+    expiresAt: isCrypto ? world.now + GRACE_MS : null,
+  })
+  return isCrypto && product.paymentMethods.includes('CRYPTO') ? quoteAgain(world, payment, before) : payment
+}
+
+function quoteAgain(world: World, payment: Payment, before: Payment | undefined): Payment {
+  const { chainId, symbol, mode } = before?.deposit ?? {}
+  return chooseMethod(world, payment, 'CRYPTO', { chainId, assetId: symbol, mode })
+}
+
+function contextOf({ externalRef, metadata, successUrl, cancelUrl }: Subscription): Context {
+  return { externalRef, metadata, successUrl, cancelUrl }
+}
+
+/** Charges the saved card for the cycle that is due. @param attempt from 1 */
+function attemptRenewal(world: World, subscription: Subscription, payment: Payment, attempt: number): void {
+  const { customerId } = subscription
+  const type = customerId === null ? undefined : savedMethod(world, customerId)?.type
+  const known = world.put('payment', { ...payment, method: payment.method ?? type ?? 'CARD', deposit: null })
+  const charged = chargeCard(world, known, offSessionOutcome(world, customerId), 'absent')
+  if (charged.status === 'COMPLETED') return void confirmCycle(world, subscription, charged)
+  const isLast = charged.declineCategory === 'HARD' || attempt >= ATTEMPT_DAYS.length
+  const currentCycleDueAt = subscription.currentCycleDueAt ?? world.now
+  const next = isLast ? null : currentCycleDueAt + (ATTEMPT_DAYS[attempt] ?? 0) * DAY_MS
+  const failed = changed(world, subscription, {
+    status: 'PAST_DUE',
+    renewalAttempt: attempt,
+    nextRenewalAttemptAt: next,
+    lastDeclineCategory: charged.declineCategory,
+    renewalPaymentId: charged.id,
+  })
+  if (next === null) return void end(world, failed, 'EXPIRED')
+  world.schedule('subscription.retry', failed.id, next)
+  if (attempt === 1) tellSubscription(world, 'subscription.past_due', failed, charged)
+}
+
+export function retryRenewal(world: World, subscription: Subscription): void {
+  const payment = world.find('payment', subscription.renewalPaymentId)
+  if (subscription.status !== 'PAST_DUE' || payment === undefined) return
+  attemptRenewal(world, subscription, payment, subscription.renewalAttempt + 1)
+}
+
+/** Nobody has paid the crypto cycle in time. */
+export function graceEnds(world: World, subscription: Subscription): void {
+  const payment = world.find('payment', subscription.renewalPaymentId)
+  if (subscription.status !== 'PAST_DUE') return
+  // A deposit that is on its way has come in time.
+  if (payment?.status === 'RECEIVED' || payment?.status === 'BRIDGING') {
+    return void world.schedule('subscription.grace', subscription.id, world.now + DAY_MS)
+  }
+  end(world, subscription, 'EXPIRED')
+}
+
+/** @throws {ServiceError} `SUBSCRIPTION_NOT_CANCELABLE` */
+export function cancelSubscription(
+  world: World,
+  subscription: Subscription,
+  atPeriodEnd: boolean,
+): Subscription {
+  if (!isRunning(subscription)) {
+    const message = `The subscription is ${subscription.status}: it can't be canceled.`
+    throw new ServiceError('SUBSCRIPTION_NOT_CANCELABLE', message)
+  }
+  // While a renewal is past due, the period's end is over.
+  if (!atPeriodEnd || subscription.status === 'PAST_DUE') {
+    return end(world, { ...subscription, cancelAtPeriodEnd: false }, 'CANCELED')
+  }
+  const changes = withoutPendingChange(subscription, world.now)
+  return changed(world, subscription, { cancelAtPeriodEnd: true, changes })
+}
+
+function end(world: World, subscription: Subscription, status: 'CANCELED' | 'EXPIRED'): Subscription {
+  stopWaiting(world, subscription.id)
+  world.unschedule('subscription.due', subscription.id)
+  const payment = world.find('payment', subscription.renewalPaymentId)
+  const isUnpaid = payment?.status === 'PENDING' || payment?.status === 'PARTIAL'
+  // First, so that the end and what is told of it have the same instant.
+  const last = isUnpaid ? withdraw(world, payment, 'subscription ended') : payment
+  const at = world.tick()
+  const changes = withoutPendingChange(subscription, at)
+  const over = { status, endedAt: at, currentCycleDueAt: null, nextRenewalAttemptAt: null, changes }
+  const ended = changed(world, subscription, over, at)
+  tellSubscription(
+    world,
+    status === 'CANCELED' ? 'subscription.canceled' : 'subscription.expired',
+    ended,
+    last,
+  )
+  return ended
+}
+
+function stopWaiting(world: World, id: string): void {
+  world.unschedule('subscription.retry', id)
+  world.unschedule('subscription.grace', id)
+}

@@ -1,0 +1,185 @@
+/* The records as v3 shows them: in answers, and, in snake_case, in events. */
+
+import type {
+  Customer,
+  Deposit,
+  Endpoint,
+  Payment,
+  Product,
+  ScheduledChange,
+  Subscription,
+  Words,
+} from './model.js'
+import { assetOf, CHAINS } from './pricing.js'
+
+export const ORGANIZATION_ID = 'org_sandbox'
+export const API_VERSION = '3.0.0-beta'
+
+export const iso = (instant: number): string => new Date(instant).toISOString()
+export const isoOrNull = (instant: number | null): string | null => (instant === null ? null : iso(instant))
+
+/** Some fields of a record, named in one text; those of instants become ISO 8601. */
+export function shown<One extends object, Text extends string>(
+  record: One,
+  names: Text & (Words<Text> extends keyof One ? unknown : never),
+): { readonly [Name in Words<Text>]: unknown } {
+  const fields = names.split(' ').map((name) => {
+    const value: unknown = record[name as keyof One]
+    return [name, typeof value === 'number' && /(At|For)$/.test(name) ? iso(value) : value]
+  })
+  return Object.fromEntries(fields)
+}
+
+/** What both generations show of a product. */
+export function productFields(product: Product): object {
+  const { acceptedAssets, acceptedChains, platform, priceCents } = product
+  return {
+    ...shown(
+      product,
+      'id name description status platform frequencyInDays currency supply imageUrl createdAt',
+    ),
+    priceCents: priceCents === null ? null : String(priceCents),
+    paymentMethods: product.paymentMethods,
+    acceptedAssets: acceptedAssets.map((symbol) => ({
+      symbol,
+      decimals: acceptedChains.map((id) => assetOf(id, symbol)).find(Boolean)?.decimals,
+    })),
+    acceptedChains: acceptedChains.map((id) => ({ id, name: CHAINS[id]?.name })),
+    ...(platform === 'COMMUNITY' && shown(product, 'communityGuildId communityRoleId communityRemindersId')),
+    ...(platform === 'MESSENGER' && shown(product, 'messengerGroupId')),
+  }
+}
+
+export function productView(product: Product): object {
+  const own = shown(product, 'isCustomPrice taxInclusive updatedAt')
+  return { organizationId: ORGANIZATION_ID, ...productFields(product), ...own }
+}
+
+export function customerView(customer: Customer): object {
+  const billingAddress = customer.country && { country: customer.country }
+  return {
+    organizationId: ORGANIZATION_ID,
+    ...shown(customer, 'id email name createdAt updatedAt'),
+    billingAddress,
+  }
+}
+
+/** Of a saved payment method. */
+export const METHOD_FIELDS = 'id customerId type last4 createdAt'
+
+export function endpointView(endpoint: Endpoint): object {
+  const apiVersion = endpoint.generation === 'v3' ? API_VERSION : '2'
+  const own = shown(endpoint, 'id url description enabledEvents isActive createdAt updatedAt')
+  return { organizationId: ORGANIZATION_ID, ...own, apiVersion }
+}
+
+export function scheduledChangeView(change: ScheduledChange): object {
+  return shown(change, 'id type targetPriceId scheduledFor appliedAt canceledAt')
+}
+
+export function subscriptionView(subscription: Subscription): object {
+  return {
+    ...shown(subscription, 'id customerId productId status currentCycle totalCycles cancelAtPeriodEnd'),
+    ...{ organizationId: ORGANIZATION_ID, trialEndAt: null },
+    ...shown(subscription, 'currentCycleDueAt renewalAttempt nextRenewalAttemptAt lastDeclineCategory'),
+    ...shown(subscription, 'externalRef createdAt updatedAt'),
+  }
+}
+
+export function pendingChange({ changes }: Subscription): ScheduledChange | null {
+  return changes.find(({ appliedAt, canceledAt }) => appliedAt === null && canceledAt === null) ?? null
+}
+
+export function paymentView(payment: Payment, product: Product | undefined): object {
+  const { deposit, currency } = payment
+  return {
+    organizationId: ORGANIZATION_ID,
+    ...shown(payment, 'id customerId productId subscriptionId status declineCode declineCategory currency'),
+    displayName: product?.name ?? null,
+    displayDescription: product?.description ?? null,
+    displayImageUrl: product?.imageUrl ?? null,
+    priceCents: String(payment.priceCents),
+    tokenAmount: deposit?.expected ?? null,
+    tokenFeeAmount: deposit && '0',
+    quoteFiatAmountCents: deposit && payment.grossAmountCents,
+    quoteFiatCurrency: deposit && currency,
+    ...shown(payment, 'grossAmountCents platformFeeCents merchantNetCents vatRateBps taxInclusive'),
+    vatAmountCents: payment.vatRateBps === null ? null : payment.vatAmountCents,
+    refundedAmountCents: payment.refundedAmountCents || null,
+    cryptoSettlementMode: deposit?.mode ?? null,
+    settlementAsset: deposit && (deposit.mode === 'AUTOSWAP' ? 'USDC' : deposit.symbol),
+    settlementRecipient: deposit && address(`merchant ${deposit.chainId}`),
+    depositAddress: deposit && address(payment.id),
+    settlementTxHash: payment.paymentSettledAt === null ? null : (deposit?.txHash ?? null),
+    settlementChainId: deposit?.chainId ?? null,
+    ...shown(
+      payment,
+      'successUrl cancelUrl externalRef metadata paymentReceivedAt paymentSettledAt refundedAt',
+    ),
+    ...shown(payment, 'createdAt updatedAt expiresAt'),
+    statusTimeline: payment.statusTimeline.map(({ status, at }) => ({ status, at: iso(at) })),
+    asset: deposit && assetView(deposit),
+    deposit: deposit && depositView(deposit),
+  }
+}
+
+/** Made up, and the same each time: nothing is ever sent there. */
+const address = (text: string): string => `0x${Buffer.from(text).toString('hex').padEnd(40, '0').slice(-40)}`
+
+export function assetView({ chainId, symbol }: Deposit): object {
+  const { decimals = 0, address = 'NATIVE' } = assetOf(chainId, symbol) ?? {}
+  return { chainId, symbol, decimals, address }
+}
+
+function depositView({ chainId, expected, received, observed, detectedAt, warnings }: Deposit): object {
+  const remaining = BigInt(expected) - BigInt(received)
+  const required = CHAINS[chainId]?.confirmations ?? 1
+  const confirmations = observed === null ? null : { observed, required, detectedAt: isoOrNull(detectedAt) }
+  return { expected, received, remaining: String(remaining > 0n ? remaining : 0n), confirmations, warnings }
+}
+
+/** Who and what an event is about, one level down. */
+export interface Parties {
+  readonly customer: Customer | undefined
+  readonly product: Product | undefined
+}
+
+/** The `data` of a payment event: the payment's own fields, of which the document shows three. */
+export function paymentData(payment: Payment, { product }: Parties): object {
+  const { statusTimeline, ...fields } = paymentView(payment, product) as Record<string, unknown>
+  return { ...objectData('payment', fields), status: payment.status.toLowerCase() }
+}
+
+/** The `data` of a subscription event, field by field as the document has it. */
+export function subscriptionData(subscription: Subscription, { customer, product }: Parties): object {
+  const { customerId, productId, currentCycleDueAt, endedAt } = subscription
+  const { name, priceCents = null, currency, frequencyInDays } = product ?? {}
+  return {
+    ...objectData('subscription', shown(subscription, 'id currentCycle totalCycles cancelAtPeriodEnd')),
+    status: subscription.status.toLowerCase(),
+    expires_at: isoOrNull(currentCycleDueAt ?? endedAt),
+    organization_id: ORGANIZATION_ID,
+    customer: { object: 'customer', id: customerId, email: customer?.email ?? null },
+    product: objectData('product', {
+      id: productId,
+      name,
+      priceCents: String(priceCents),
+      currency,
+      frequencyInDays,
+    }),
+  }
+}
+
+export function objectData(object: string, view: object): object {
+  return { object, ...inSnakeCase(view) }
+}
+
+function inSnakeCase(value: object): object {
+  const entries = Object.entries(value).map(([name, one]) => [
+    name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+    typeof one === 'object' && one !== null && !Array.isArray(one) && name !== 'metadata'
+      ? inSnakeCase(one)
+      : one,
+  ])
+  return Object.fromEntries(entries)
+}

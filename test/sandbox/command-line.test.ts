@@ -1,0 +1,172 @@
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import {
+  configuredFolder,
+  entitlementsOf,
+  keyEntry,
+  latchkey,
+  ROOT,
+  run,
+  serve,
+  startProgram,
+  temporaryFolder,
+} from '../world.js'
+import { createPayment, type Json, KEY, SECRET, type Service, startService, subscribe } from './service.js'
+
+const where = ({ url }: Service): string => `--port ${new URL(url).port} --key ${KEY}`
+
+async function asked(service: Service, words: string): Promise<Json> {
+  const { code, stdout, stderr } = await run(temporaryFolder(), `sandbox ${words} ${where(service)} --json`)
+  expect({ words, code, stderr }).toEqual({ words, code: 0, stderr: '' })
+  return JSON.parse(stdout)
+}
+
+describe('latchkey sandbox', () => {
+  it('creates what is asked for', async () => {
+    const service = await startService()
+    const product = await asked(service, 'create product --name Gold --price 2500 --currency USD --every 7')
+    expect(product).toMatchObject({ name: 'Gold', priceCents: '2500', currency: 'USD', frequencyInDays: 7 })
+    const customer = await asked(service, 'create customer --email a@example.com')
+    const subscription = await asked(
+      service,
+      `create subscription --product ${product.id} --customer ${customer.id} --card tok_good`,
+    )
+    expect(subscription).toMatchObject({ status: 'ACTIVE', customerId: customer.id })
+    const once = await asked(service, 'create product')
+    expect(await asked(service, `create payment --product ${once.id} --ref r7`)).toMatchObject({
+      status: 'PENDING',
+      externalRef: 'r7',
+    })
+  })
+
+  it('does what buyers, banks and clocks do', async () => {
+    const service = await startService()
+    const { id } = await createPayment(service)
+    expect(await asked(service, `decline ${id} --outcome 3ds_failed`)).toMatchObject({ status: 'DECLINED' })
+    expect(await asked(service, `pay ${id} --method CARD`)).toMatchObject({ status: 'COMPLETED' })
+    expect(await asked(service, `refund ${id} --amount 400`)).toMatchObject({ refundedAmountCents: 400 })
+    await asked(service, `chargeback ${id}`)
+    const ada = await subscribe(service)
+    const other = await asked(service, 'create product --price 900 --every 30')
+    expect(await asked(service, `change-plan ${ada.id} --product ${other.id}`)).toMatchObject({
+      applied: false,
+    })
+    expect(await asked(service, `decline ${ada.customerId}`)).toMatchObject({ outcome: 'soft_decline' })
+    await asked(service, 'advance 31d')
+    expect(await asked(service, `show ${ada.id}`)).toMatchObject({ status: 'PAST_DUE' })
+    expect(await asked(service, `cancel ${ada.id}`)).toMatchObject({ status: 'CANCELED' })
+    expect(await asked(service, 'faults --drop 0.5 --reorder yes')).toMatchObject({
+      items: [{ drop: 0.5, reorder: true }],
+    })
+    expect(await asked(service, 'faults')).toMatchObject({ items: [] })
+    expect(await asked(service, 'show truth')).toMatchObject({ access: [] })
+  })
+
+  it('says what the sandbox refuses, and what to do where none runs', async () => {
+    const service = await startService()
+    const refused = await run(temporaryFolder(), `sandbox pay pay_x ${where(service)}`)
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('PAYMENT_NOT_FOUND') })
+    await service.stop()
+    const gone = await run(temporaryFolder(), `sandbox show clock ${where(service)}`)
+    expect(gone).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('start it with `latchkey sandbox`'),
+    })
+    expect(await run(temporaryFolder(), 'sandbox show clock')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('--key'),
+    })
+    const odd = await run(temporaryFolder(), `sandbox create planet ${where(service)}`)
+    expect(odd).toMatchObject({ code: 2, stderr: expect.stringContaining('expected product, customer') })
+  })
+})
+
+const STORIES = join(ROOT, 'examples', 'sandbox')
+
+describe('a story', () => {
+  it.each(readdirSync(STORIES))('%s plays to its end', async (name) => {
+    const service = await startService()
+    const { answers } = await asked(service, `play ${join(STORIES, name)}`)
+    const access = await service.truth()
+    if (name === 'year-of-a-plan.json') {
+      expect(answers.end).toMatchObject({ status: 'CANCELED', currentCycle: 12 })
+      expect(access).toEqual([])
+    } else if (name === 'refunded-upgrade.json') {
+      expect(access).toMatchObject([{ productId: answers.basic.id }])
+    } else {
+      expect(answers.cleo).toBeDefined()
+      expect(access).toEqual([])
+    }
+  })
+
+  it.each([
+    ['not json', '{'],
+    ['no list', '{"run": "advance 1d"}'],
+    ['an unknown act', '[{"run": "fly"}]'],
+    ['an unknown option', '[{"run": "advance 1d --fast"}]'],
+    ['an answer that nobody gave', '[{"run": "pay $ada.id"}]'],
+  ])('with %s is refused', async (_name, text) => {
+    const service = await startService()
+    const file = join(temporaryFolder(), 'story.json')
+    writeFileSync(file, text)
+    expect(await run(temporaryFolder(), `sandbox play ${file} ${where(service)}`)).toMatchObject({
+      code: 2,
+      stdout: '',
+    })
+  })
+})
+
+describe('latchkey sandbox beside a daemon', () => {
+  it('finds the config, delivers to its sandbox endpoints, and access follows', async () => {
+    const key = 'lk_sandbox_reader'
+    const folder = configuredFolder({
+      server: { port: 0 },
+      endpoints: {
+        sandbox: { environment: 'sandbox', secrets: [SECRET] },
+        'sandbox-v2': { environment: 'sandbox', secrets: [`${SECRET}_2`] },
+      },
+      api: { keys: [{ ...keyEntry('app', key), environments: ['sandbox'] }] },
+    })
+    const daemon = await serve(folder)
+    const program = startProgram(latchkey('sandbox', '--port', '0'), { folder })
+    const [, url = ''] = await program.until(/sandbox on (http:\S+)/)
+    expect(program.stdout()).toMatch(
+      /delivers to http:\S+\/webhooks\/sandbox \(v3\)\ndelivers to \S+\/webhooks\/sandbox-v2 \(v2\)\n$/,
+    )
+    const keyFile = join(folder, 'data', 'sandbox-key.txt')
+    expect(statSync(keyFile).mode & 0o777).toBe(0o600)
+    expect(readFileSync(keyFile, 'utf8')).toMatch(/^sk_sandbox_\w+\n$/)
+
+    const port = new URL(url).port
+    const command = async (words: string): Promise<Json> => {
+      const { code, stdout, stderr } = await run(folder, `sandbox ${words} --port ${port} --json`)
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+      return JSON.parse(stdout)
+    }
+    const { id: product } = await command('create product --every 30')
+    const { customerId, payment } = await command(`create subscription --product ${product} --card tok_good`)
+    await command('advance 0s')
+    expect(await entitlementsOf(daemon, customerId, key)).toMatchObject([
+      { productId: product, active: true },
+    ])
+    await command(`refund ${payment.id}`)
+    expect(await entitlementsOf(daemon, customerId, key)).toMatchObject([
+      { productId: product, active: false, status: 'refunded' },
+    ])
+
+    program.signal('SIGTERM')
+    expect(await program.exit).toMatchObject({ code: 0, stderr: '' })
+  })
+
+  it('needs no config', async () => {
+    const folder = temporaryFolder()
+    const program = startProgram(
+      latchkey('sandbox', 'start', '--port', '0', '--key', KEY, '--from', '2025-10-01'),
+      { folder },
+    )
+    const [, url = ''] = await program.until(/sandbox on (http:\S+)/)
+    const { stdout } = await run(folder, `sandbox show clock --port ${new URL(url).port}`)
+    expect(stdout).toContain('2025-10-01T00:00:00.000Z')
+  })
+})
