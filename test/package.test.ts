@@ -257,8 +257,8 @@ const tool = (name: string) => join(ROOT, 'node_modules', '.bin', name)
 
 it('two tools that know how packages go wrong find nothing in it', async () => {
   const [folder, tarball] = [temporaryFolder(), await packed()]
-  // The daemon, for embedding, is an ES module only.
-  const attw = [tool('attw'), tarball, '--exclude-entrypoints', '.', '--format', 'json']
+  // The daemon, for embedding, and the sandbox are ES modules only.
+  const attw = [tool('attw'), tarball, '--exclude-entrypoints', '.', './sandbox', '--format', 'json']
   const { analysis } = JSON.parse(well(await runProgram(attw, { folder })).stdout)
   expect(Object.keys(analysis.entrypoints)).toEqual([
     ...Object.keys(ENTRIES).map((name) => `./${name}`),

@@ -89,7 +89,7 @@ describe.each(readdirSync(RELEASES))('a store of %s', (version) => {
   it('is as its events say, and goes on', async () => {
     const folder = await folderOfRelease()
     const daemon = await serveHere(folder)
-    await eventually(isRebuilt(folder))
+    await eventually(async () => expect(await answer(daemon, '/rebuild')).toMatchObject({ state: 'done' }))
     const env = { LATCHKEY_API_KEY: known.key }
     const there = ['--url', daemon.url]
     expect(await run(folder, ['rebuild', '--verify', ...there], { env })).toMatchObject({ code: 0 })

@@ -32,14 +32,18 @@ function painted(cell: string, paint: Paint): string {
   return style === undefined ? cell : paint(style, cell)
 }
 
-/** Characters that a terminal would obey instead of showing them: controls, and those that turn the reading direction. */
-const OBEYED = String.raw`\p{Cc}|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]`
+/**
+ * Characters that a terminal would obey or hide instead of showing them: controls, breaks of lines, and those that turn
+ * the reading direction or take no room. Two of these join letters, and stay.
+ */
+const OBEYED = String.raw`\p{Cc}|\p{Zl}|\p{Zp}|(?![\u200c\u200d])\p{Cf}`
 const OBEYED_IN_DATA = new RegExp(OBEYED, 'gu')
 /** The first alternative is what commands write themselves: line breaks, colours and the progress bar. */
 const OBEYED_IN_TEXT = new RegExp(String.raw`[\n\r\t]|\u001b\[(?:\d+m|K)|(${OBEYED})`, 'gu')
 
 function escaped(character: string): string {
-  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+  const code = character.codePointAt(0)?.toString(16) ?? ''
+  return code.length > 4 ? `\\u{${code}}` : `\\u${code.padStart(4, '0')}`
 }
 
 /** Shows what somebody else's text holds for the terminal as escapes, in all text of a command. Bytes stay as they are. */

@@ -83,7 +83,8 @@ export async function verify(
     )
   // Last, so that only holders of a secret learn about the clock.
   const offBy = Number(timestamp) - Math.floor(now() / 1000)
-  if (Math.abs(offBy) > toleranceSeconds)
+  // Not the other way round: a clock that gives no number proves nothing.
+  if (!(Math.abs(offBy) <= toleranceSeconds))
     throw new WebhookError(
       'timestamp_out_of_tolerance',
       `The message was signed ${Math.abs(offBy)} seconds ${offBy < 0 ? 'ago' : 'ahead of this clock'}. Check the clocks.`,
@@ -101,14 +102,21 @@ function bytesOf(body: string | Uint8Array): Uint8Array {
   )
 }
 
-function keyOf(secret: string | undefined): Uint8Array<ArrayBuffer> {
+/** The daemon accepts no shorter one. A value that is no secret, such as a missing variable, must not become a key. */
+const LEAST_KEY_BYTES = 24
+
+function keyOf(secret: unknown): Uint8Array<ArrayBuffer> {
   try {
-    const key = Uint8Array.from(atob(`${secret}`.replace(/^whsec_/, '')), (one) => one.charCodeAt(0))
-    if (secret !== undefined && key.length > 0) return key
+    const text = typeof secret === 'string' ? secret.replace(/^whsec_/, '') : ''
+    const key = Uint8Array.from(atob(text), (one) => one.charCodeAt(0))
+    if (key.length >= LEAST_KEY_BYTES) return key
   } catch {
     // Not base64.
   }
-  throw new WebhookError('invalid_options', 'A secret is missing, or is not whsec_ and base64.')
+  throw new WebhookError(
+    'invalid_options',
+    'A secret is missing, or is not whsec_ and at least 24 bytes in base64.',
+  )
 }
 
 /** Undefined if it was not sent, or more than once. */
@@ -152,10 +160,14 @@ function signatureIn(text: string): Uint8Array<ArrayBuffer> | null {
   return base64 === undefined ? null : Uint8Array.from(atob(base64), (one) => one.charCodeAt(0))
 }
 
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
 function messageIn(bytes: Uint8Array): WebhookMessage {
   try {
     const message = JSON.parse(new TextDecoder().decode(bytes)) as WebhookMessage
-    if (typeof message.type === 'string' && typeof message.data === 'object') return message
+    if (typeof message.type === 'string' && isObject(message.data)) return message
   } catch {
     // No JSON.
   }

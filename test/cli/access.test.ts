@@ -237,8 +237,8 @@ it('check says that a product is blocked which the customer was never granted', 
   expect(await at(folder, 'check cus_9 pro_1')).toMatchObject({ code: 0, stdout: 'pro_1  blocked\n' })
 })
 
-it.each(['\u202e', '\u2066', '\u200f', '\u061c'])(
-  'no text of others turns the reading direction of a terminal: %j',
+it.each(['\u202e', '\u2066', '\u200f', '\u061c', '\u2028', '\u200b', '\u00ad', '\ufeff'])(
+  'no text of others turns the reading direction of a terminal, or hides in it: %j',
   async (mark) => {
     const [customerId, productId] = [`cus_${mark}9`, `pro_${mark}1`]
     const acts = (['manual.granted', 'manual.blocked'] as const).map((type) => ({
