@@ -43,9 +43,20 @@ export function readParameters(
       throw unknownParameter(name, known)
     }
     if (others.length > 0) throw invalidParameter(name, 'is given more than once')
+    // What stands in for bytes that are no text, unless it was sent itself.
+    if (value.includes('\ufffd') && !isDecodable(queryOf(req)))
+      throw invalidParameter(name, 'is not valid percent-encoded UTF-8')
     given[name] = value
   }
   return given
+}
+
+function isDecodable(query: string): boolean {
+  try {
+    return decodeURIComponent(query) !== ''
+  } catch {
+    return false
+  }
 }
 
 function unknownParameter(name: string, known: readonly string[]): LatchkeyError {

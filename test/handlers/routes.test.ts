@@ -244,6 +244,9 @@ it.each<[path: string, parameter: string, values: readonly string[]]>([
   ['/sync/messages', 'from', ['yesterday']],
   ['/replays', 'limit', ['odd']],
   ['/replays', 'cursor', ['odd']],
+  ['/changes', 'customerId', ['%ff', 'cus_%E0%A4%A']],
+  ['/events', 'paymentId', ['%ff']],
+  ['/entitlements', 'externalRef', ['%ff']],
 ])('%s refuses the %s %j', async (path, parameter, values) => {
   const call = whole()
   for (const value of values) {
