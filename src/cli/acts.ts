@@ -1,11 +1,8 @@
 import { InvalidArgumentError } from 'commander'
 import { DURATION_PATTERN, parseDuration } from '../config/duration.js'
 import { LatchkeyError } from '../errors.js'
-import type { ProductAccessJson } from '../handlers/answers.js'
 import type { ActJson, ErasureJson } from '../handlers/customers.js'
 import { ACCOUNT_FACTS, type AccountFact, type Accounts, ofEach, PLATFORMS } from '../provider/accounts.js'
-import type { Environment } from '../provider/event.js'
-import type { Api } from './api.js'
 import {
   apiCommand,
   flag,
@@ -13,6 +10,7 @@ import {
   instantIn,
   isoTime,
   isUnknownIn,
+  isUnknownProduct,
   pathOf,
   required,
   unknownProductText,
@@ -73,15 +71,6 @@ async function doubtsAbout(
   if (productId !== undefined && (await isUnknownProduct(api, environment, productId)))
     doubts.push(`warning: ${unknownProductText(productId)}: check the id`)
   return doubts
-}
-
-/** False if the API can't say: a hint must not fail the command. */
-function isUnknownProduct(api: Api, environment: Environment, productId: string): Promise<boolean> {
-  const path = pathOf('entitlements', 'nobody', productId)
-  return api.get<ProductAccessJson>(path, { environment }).then(
-    ({ unknown }) => unknown === true,
-    () => false,
-  )
 }
 
 function warn(doubts: readonly string[], { err }: CliContext): void {

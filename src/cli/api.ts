@@ -36,6 +36,8 @@ export interface Api {
   readonly config: Config | null
   /** From the options, or else from the config; undefined: the API chooses. */
   readonly environment: Environment | undefined
+  /** Whether no daemon answers, but this command itself, from the store. */
+  readonly isOverStore: boolean
   get<Answer>(path: string, query?: Query): Promise<Answer>
   getBytes(path: string, query?: Query): Promise<Buffer>
   send<Answer>(method: Exclude<Method, 'GET'>, path: string, request?: ApiRequest): Promise<Answer>
@@ -65,7 +67,7 @@ export interface Transport {
   /** The prefix of the daemon's message in a refusal. */
   readonly intro: (status: number) => string
   readonly failed: (error: NodeJS.ErrnoException) => unknown
-  /** Called behind each answer. @throws if the answer may be wrong */
+  /** If no daemon answers, but the store: called behind each answer. @throws if the answer may be wrong */
   readonly confirm?: () => void
 }
 
@@ -83,6 +85,7 @@ export function createApi(transport: Transport, known: Pick<Api, 'config' | 'env
   }
   return {
     ...known,
+    isOverStore: transport.confirm !== undefined,
     get: (path, query = {}) => answer('GET', path, { query }),
     getBytes: (path, query = {}) => exchange('GET', path, { query }),
     send: (method, path, request = {}) => answer(method, path, request),

@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
+import type { ProductAccessJson } from '../handlers/answers.js'
 import type { Environment } from '../provider/event.js'
 import { isUsableId } from '../provider/ids.js'
 import type { Api, ApiOptions } from './api.js'
@@ -154,7 +155,8 @@ export function command<Table extends OptionTable = Record<never, never>>(
 function optionOf(key: string, declared: Declared<unknown>, context: CliContext): Option {
   const { about, placeholder, parse, choices, fallback, isRequired } = declared
   const name = key.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
-  const option = new Option(`--${name}${placeholder === null ? '' : ` ${placeholder}`}`, about)
+  const text = isRequired ? `${about} (required)` : about
+  const option = new Option(`--${name}${placeholder === null ? '' : ` ${placeholder}`}`, text)
   if (choices !== undefined) option.choices(choices)
   if (parse !== undefined) option.argParser((text: string) => parse(text, context))
   if (fallback !== undefined) option.default(fallback)
@@ -203,7 +205,10 @@ export function apiCommand<Table extends OptionTable = Record<never, never>>(
         options,
         context,
         async (api) =>
-          run({ ...(named === null ? given : await withPerson(given, api, named, isPlaced)), api }),
+          run({
+            ...(named === null ? given : await withPerson(given, api, named, isPlaced ? places : null)),
+            api,
+          }),
         typeof kind === 'function' ? kind(options) : kind,
       )
     },
@@ -241,18 +246,19 @@ function placed(
   throw new LatchkeyError('usage', `missing required argument '${missing.slice(1, -1)}'${hint}`)
 }
 
-/** The same input with the customer's id. */
+/** The same input with the customer's id. @param places of the arguments; null: the customer is an option */
 async function withPerson<Given extends GivenCommand<Record<never, never>, ApiOptions>>(
   given: Given,
   api: Api,
   { way, text }: NamedPerson,
-  isPlaced: boolean,
+  places: readonly string[] | null,
 ): Promise<Given> {
-  const { findPerson } = await import('./customers/person.js')
+  const { assertNoPerson, findPerson } = await import('./customers/person.js')
   const customer = await findPerson(api, way, text)
-  return isPlaced
-    ? { ...given, args: [customer, ...given.args.slice(1)] }
-    : { ...given, options: { ...given.options, customer } }
+  if (places === null) return { ...given, options: { ...given.options, customer } }
+  const product = given.args[places.findIndex((place) => place.slice(1, -1) === 'product')]
+  if (product !== undefined) await assertNoPerson(api, way, product, customer)
+  return { ...given, args: [customer, ...given.args.slice(1)] }
 }
 
 const ENVIRONMENT = 'which environment (default: the only one of the key or the config, else live)'
@@ -309,6 +315,19 @@ export function isUnknownIn(api: Api, environment: Environment, customerId: stri
   return api.get(pathOf('customers', customerId), { environment }).then(
     () => false,
     (error: unknown) => isLatchkeyError(error) && error.code === 'customer_not_found',
+  )
+}
+
+/** Whether nobody knows a product; false if the API can't say: a hint must not fail the command. */
+export function isUnknownProduct(
+  api: Api,
+  environment: Environment | undefined,
+  productId: string,
+): Promise<boolean> {
+  const path = pathOf('entitlements', 'nobody', productId)
+  return api.get<ProductAccessJson>(path, { environment }).then(
+    ({ unknown }) => unknown === true,
+    () => false,
   )
 }
 

@@ -111,7 +111,7 @@ export async function patiently<Answer>(attempt: () => Promise<Answer>): Promise
 }
 
 const LEFT_OUT =
-  'skipped: unsigned lines (manual changes, and events whose bytes were removed); --with-manual imports them\n'
+  'skipped: unsigned lines (manual changes, and events whose bytes were removed); "latchkey import --with-manual" imports them\n'
 
 /** The results of all lines so far. */
 export function createTally() {

@@ -47,6 +47,7 @@ export function sendCommand(stdin: () => Readable): RegisterCommand {
 
       const deliver = async ({ number, text }: BodyLine): Promise<() => void> => {
         const read = text === null ? 'is longer than a body may be' : sendableIn(text)
+        if (read === UNSIGNED) return () => tally.add({ number }, { outcome: UNSIGNED })
         if (typeof read === 'string') return () => tally.add({ number }, invalid(read))
         const sentAt = context.now()
         const secret = currentSecret(endpoint, sentAt)
@@ -59,7 +60,7 @@ export function sendCommand(stdin: () => Readable): RegisterCommand {
         }
       }
       try {
-        for await (const lines of groupsOf(await bodiesIn(input.bytes))) {
+        for await (const lines of groupsOf(await bodiesIn(file, input.bytes))) {
           const sent = await Promise.allSettled(lines.map(deliver))
           for (const one of sent) if (one.status === 'fulfilled') one.value()
           for (const one of sent) if (one.status === 'rejected') throw one.reason
@@ -90,8 +91,14 @@ function atLine(number: number, error: unknown): unknown {
 /** Its text, or the exact bytes of a whole file. */
 type BodyLine = Pick<NumberedLine, 'number'> & { readonly text: string | Buffer | null }
 
-/** One body if the whole input is one, on however many lines; else one for each line. */
-async function bodiesIn(bytes: AsyncIterable<Buffer>): Promise<AsyncIterable<BodyLine> | Iterable<BodyLine>> {
+/**
+ * One body if the whole input is one, on however many lines; else one for each line.
+ * @throws {LatchkeyError} `input_failed` if it is neither
+ */
+async function bodiesIn(
+  file: string,
+  bytes: AsyncIterable<Buffer>,
+): Promise<AsyncIterable<BodyLine> | Iterable<BodyLine>> {
   const { MAX_LINE_BYTES, numberedLines } = await import('./import-input.js')
   const chunks: Buffer[] = []
   let size = 0
@@ -100,7 +107,9 @@ async function bodiesIn(bytes: AsyncIterable<Buffer>): Promise<AsyncIterable<Bod
     const next = await rest.next()
     if (next.done) {
       const whole = withoutFinalNewline(Buffer.concat(chunks))
-      if (isJsonObject(jsonIn(whole.toString('utf8')))) return [{ number: 1, text: whole }]
+      const text = whole.toString('utf8')
+      if (isJsonObject(jsonIn(text))) return [{ number: 1, text: whole }]
+      await assertLines(file, text)
       break
     }
     chunks.push(next.value)
@@ -112,6 +121,29 @@ async function bodiesIn(bytes: AsyncIterable<Buffer>): Promise<AsyncIterable<Bod
     yield* { [Symbol.asyncIterator]: () => rest }
   }
   return numberedLines(all())
+}
+
+/** Line by line, a faulty body on several lines would be as many faults, of which none is the fault. */
+async function assertLines(file: string, text: string): Promise<void> {
+  const [first, ...others] = text.split('\n').filter((line) => line.trim() !== '')
+  if (first === undefined || jsonIn(first) !== undefined) return
+  if (others.some((line) => isJsonObject(jsonIn(line)))) return
+  const name = file === '-' ? 'standard input' : file
+  throw new LatchkeyError(
+    'input_failed',
+    `${name} is neither one JSON body nor one JSON body on each line: not valid JSON${await placeOfFault(text)}`,
+  )
+}
+
+/** Quotes nothing, since a body may hold personal data. */
+async function placeOfFault(text: string): Promise<string> {
+  const { visit } = await import('jsonc-parser')
+  let place = ''
+  const onError = (_code: number, _offset: number, _length: number, line: number, character: number) => {
+    place ||= ` at line ${line + 1}, column ${character + 1}`
+  }
+  visit(text, { onError }, { disallowComments: true })
+  return place
 }
 
 function withoutFinalNewline(bytes: Buffer): Buffer {
@@ -138,6 +170,9 @@ function jsonIn(text: string): unknown {
   }
 }
 
+/** A line of an export that was never signed, or is no longer: only an import takes it. */
+const UNSIGNED = 'left_out'
+
 /** What to send for a line, or why it can't be sent. */
 function sendableIn(given: string | Buffer): Sendable | string {
   const text = typeof given === 'string' ? given.replace(/\r$/, '') : given
@@ -145,9 +180,7 @@ function sendableIn(given: string | Buffer): Sendable | string {
   if (json === undefined) return 'is not JSON'
   if (!isJsonObject(json)) return 'is not a JSON object'
   if (typeof json.bodyBase64 !== 'string') return { body: text, event: typeOf(json) }
-  if (json.kind === 'manual')
-    return 'is a manual change, which has no signature: import it with --with-manual'
-  if (json.kind === 'reading') return 'is an event whose body was removed: import it with --with-manual'
+  if (json.kind === 'manual' || json.kind === 'reading') return UNSIGNED
   const body = Buffer.from(json.bodyBase64, 'base64')
   const headers = isJsonObject(json.headers) ? json.headers : {}
   const named = asEvent(headers[EVENT_HEADER])

@@ -1,11 +1,14 @@
+import { userInfo } from 'node:os'
 import { describe, expect, it } from 'vitest'
 import { deliveryOf } from '../ingest/wire.js'
 import { sentEvent } from '../stories.js'
-import { answerOf, configuredFolder, MAY_ALL, run, takeIn } from '../world.js'
+import { answerOf, configuredFolder, MAY_ALL, run, serveHere, takeIn } from '../world.js'
 
 const DAY = 86_400_000
 const NOW = Date.UTC(2026, 0, 31, 12)
 const now = () => NOW
+/** The author of what is done at the command line. */
+const USER = userInfo().username
 
 /** An event by card, which arrives as it happens. */
 async function happen(
@@ -31,6 +34,9 @@ async function shop(): Promise<string> {
   return folder
 }
 
+const NO_DAEMON =
+  'note: no daemon answers here: if none runs, access that has ended by the clock since it stopped is not listed yet\n'
+
 const customersIn = ({ items }: { items: readonly { customerId: string }[] }) =>
   items.map(({ customerId }) => customerId)
 
@@ -38,7 +44,7 @@ describe('latchkey changes', () => {
   it('says who lost access yesterday, and why', async () => {
     const folder = await shop()
     const { code, stdout, stderr } = await run(folder, 'changes --lost --from yesterday --to today', { now })
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect({ code, stderr }).toEqual({ code: 0, stderr: NO_DAEMON })
     expect(stdout).toBe(
       '2026-01-30T12:00:00.000Z  cus_1  pro_1  lost  the payment was refunded  evt_pay_1_refunded\n',
     )
@@ -68,7 +74,48 @@ describe('latchkey changes', () => {
     const rest = await answerOf(folder, `changes --from 3d --lost --limit 1 --after ${first.next}`, { now })
     expect([customersIn(rest), rest.hasMore]).toEqual([['cus_2'], false])
     const { stderr } = await run(folder, 'changes --from 3d --lost --limit 1', { now })
-    expect(stderr).toMatch(new RegExp(`^note: .* --after ${first.next}\\n$`))
+    expect(stderr).toMatch(new RegExp(`^${NO_DAEMON}note: .* --after ${first.next}\\n$`))
+  })
+
+  it('gives the reason and the author of a change by hand, and tells an erasure from a revoked grant', async () => {
+    const folder = await shop()
+    const daemon = await serveHere(folder, { now })
+    const act = (words: string) => answerOf(folder, words, { now })
+    await act('grant cus_4 pro_1 --until 30d --reason support')
+    await act('block cus_4 --reason chargeback')
+    await act('unblock cus_4')
+    await act('revoke cus_4 pro_1 --reason over')
+    await act('erase cus_3 --yes --reason asked')
+    const reasons = async (customer: string) => {
+      const { stdout } = await run(folder, `changes --customer ${customer}`, { now })
+      return stdout
+        .split('\n')
+        .flatMap((line) => /(?:gained|lost) +(.*?) +(?:man|evt)_/.exec(line)?.[1] ?? [])
+    }
+    const until = 'until 2026-03-02T12:00:00.000Z'
+    expect(await reasons('cus_4')).toEqual([
+      `${until} (by ${USER}: support)`,
+      `blocked by hand (by ${USER}: chargeback)`,
+      `unblocked ${until} (by ${USER})`,
+      `it was revoked by hand (by ${USER}: over)`,
+    ])
+    expect((await reasons('cus_3')).at(-1)).toBe(`the customer was erased (by ${USER}: asked)`)
+    await daemon.stop()
+  })
+
+  it('tells when access really ended if the clock ended it while no daemon ran', async () => {
+    const folder = await shop()
+    const granting = await serveHere(folder, { now })
+    await answerOf(folder, 'grant cus_4 pro_1 --until 1h --reason trial', { now })
+    await granting.stop()
+    const later = () => NOW + DAY
+    const lost = () => run(folder, 'changes --customer cus_4 --lost', { now: later })
+    expect(await lost()).toEqual({ code: 0, stdout: 'no change matches\n', stderr: NO_DAEMON })
+    const daemon = await serveHere(folder, { now: later })
+    const line =
+      /^2026-02-01T12:00:00.000Z {2}cus_4 {2}pro_1 {2}lost {2}its fixed term ends \(ended at 2026-01-31T13:00:00.000Z\) {2}by the clock\n$/
+    await expect.poll(lost).toEqual({ code: 0, stdout: expect.stringMatching(line), stderr: '' })
+    await daemon.stop()
   })
 
   it('refuses a time that is none, and a stretch that ends before it begins', async () => {

@@ -91,6 +91,8 @@ describe('what comes back after an erasure', () => {
       createdAt: act.erasedAt,
       normalized: { reason: 'asked' },
     })
+    const { stdout } = await run(folder, `changes --lost --customer ${ADA.customerId}`)
+    expect(stdout).toMatch(/lost {2}the customer was erased \(by .+: asked\) {2}man_/)
     const next = await serveHere(folder)
     expect([await statusOf(next), await statusOf(next, BOB)]).toEqual([['revoked'], ['active']])
   })

@@ -71,7 +71,7 @@ describe('latchkey import', () => {
       code: 0,
       stdout:
         '7 lines, 3 applied, 1 held, 1 quarantined, 1 duplicate, 1 skipped\n' +
-        'skipped: unsigned lines (manual changes, and events whose bytes were removed); --with-manual imports them\n',
+        'skipped: unsigned lines (manual changes, and events whose bytes were removed); "latchkey import --with-manual" imports them\n',
       stderr: '',
     })
     const none = { ignored: 0, held: 0, quarantined: 0, leftOut: 0, checked: 0, refused: 0, refusals: [] }

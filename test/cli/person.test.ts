@@ -94,6 +94,32 @@ describe('a customer', () => {
     }
   })
 
+  it('given by id as well as by an option is not taken for a product', async () => {
+    const folder = await shop()
+    await serveHere(folder, { now })
+    const block = (words: string) => failureOf(folder, `block ${words} --reason test`, { now })
+    for (const [words, id] of [
+      ['--email ada@example.com cus_ada', 'cus_ada'],
+      ['--ref ada cus_2', 'cus_2'],
+      ['--payment pay_1 cus_3', 'cus_3'],
+      ['cus_2 --subscription sub_1', 'cus_2'],
+    ] as const) {
+      const named = /--\w+/.exec(words)?.[0]
+      expect(await block(words)).toMatchObject({
+        code: 2,
+        error: {
+          code: 'usage',
+          message: `${id} is a customer, not a product, and ${named} names the customer: leave one out`,
+        },
+      })
+    }
+    expect(await failureOf(folder, 'explain --ref ada cus_ada', { now })).toMatchObject({ code: 2 })
+    expect((await answerOf(folder, 'check cus_ada', { now })).entitlements).toHaveLength(1)
+    // A product that nobody knows yet can be blocked all the same.
+    const blocked = await answerOf(folder, 'block --ref ada pro_new --reason test', { now })
+    expect(blocked).toMatchObject({ customerId: 'cus_ada' })
+  })
+
   it('whom nobody knows is reported, and where one is known instead', async () => {
     const folder = await shop()
     for (const [named, message] of [

@@ -72,19 +72,42 @@ describe('latchkey send', () => {
   })
 
   it('names the lines that cannot be sent, and sends all others', async () => {
-    const byHand = JSON.stringify({ kind: 'manual', bodyBase64: '' })
-    const { folder, words } = await sending('bodies.jsonl', ['{"id":', bodyOf(1), '[]', byHand].join('\n'))
+    const { folder, words } = await sending('bodies.jsonl', ['{"id":', bodyOf(1), '[]'].join('\n'))
     expect(await run(folder, words)).toEqual({
       code: 1,
-      stdout: '4 lines, 1 applied, 3 refused\n',
+      stdout: '3 lines, 1 applied, 2 refused\n',
       stderr: [
-        'error: 3 lines were refused; all other lines were read',
+        'error: 2 lines were refused; all other lines were read',
         '  line 1: line_invalid: is not JSON',
         '  line 3: line_invalid: is not a JSON object',
-        '  line 4: line_invalid: is a manual change, which has no signature: import it with --with-manual',
         '',
       ].join('\n'),
     })
+  })
+
+  it('skips the unsigned lines of an export, as an import does', async () => {
+    const unsigned = ['manual', 'reading'].map((kind) => JSON.stringify({ kind, bodyBase64: '' }))
+    const { folder, words } = await sending('export.jsonl', [bodyOf(1), ...unsigned].join('\n'))
+    expect(await run(folder, words)).toEqual({
+      code: 0,
+      stdout:
+        '3 lines, 1 applied, 2 skipped\n' +
+        'skipped: unsigned lines (manual changes, and events whose bytes were removed); "latchkey import --with-manual" imports them\n',
+      stderr: '',
+    })
+    expect(await answerOf(folder, words)).toMatchObject({ duplicates: 1, leftOut: 2, refused: 0 })
+  })
+
+  it('says where one faulty body on several lines is wrong, and sends nothing', async () => {
+    const body = JSON.stringify(JSON.parse(bodyOf(1)), null, 2)
+    const { folder, words } = await sending('body.json', `${body.slice(0, -1)},\n}\n`)
+    const line = body.split('\n').length + 1
+    expect(await run(folder, words)).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `error: body.json is neither one JSON body nor one JSON body on each line: not valid JSON at line ${line}, column 1\n`,
+    })
+    expect((await answerOf(folder, 'events list --environment sandbox')).items).toEqual([])
   })
 
   it('ends at the line that the daemon does not accept', async () => {

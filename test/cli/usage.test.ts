@@ -42,6 +42,14 @@ describe('help', () => {
     expect(help.split('\n').filter((line) => line.length > 80)).toEqual([])
   })
 
+  it('of a command marks the options that it requires', async () => {
+    for (const words of ['grant', 'block'])
+      expect(await helpOf(words)).toMatch(
+        /--reason <text> +the reason, stored with the change\s+\(required\)/,
+      )
+    expect(await helpOf('revoke')).not.toContain('(required)')
+  })
+
   it('of rebuild says what it covers', async () => {
     expect(await helpOf('rebuild')).toMatch(/a rebuild\s+always covers both/)
   })

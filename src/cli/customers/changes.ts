@@ -4,6 +4,9 @@ import { DURATION_PATTERN, parseDuration } from '../../config/duration.js'
 import { END_REASON_TEXT } from '../../entitlements/reasons.js'
 import { LatchkeyError } from '../../errors.js'
 import type { changeAnswer } from '../../handlers/customers.js'
+import type { EventDetailJson } from '../../handlers/events.js'
+import { MANUAL_ID_PREFIX } from '../../provider/ids.js'
+import type { Api } from '../api.js'
 import {
   apiCommand,
   flag,
@@ -11,6 +14,7 @@ import {
   isoTime,
   parseBetween,
   parseId,
+  pathOf,
   value,
   withDefault,
 } from '../command.js'
@@ -91,13 +95,45 @@ export const changesCommand = apiCommand('changes', {
     const items = found.slice(0, limit)
     // Of a page that had more than the limit leaves, the rest comes after the last one shown.
     const next = found.length > limit ? (items.at(-1)?.cursor ?? null) : cursor
+    const acts = options.json ? NO_ACTS : await actsBehind(items, api)
     show({ items, hasMore: next !== null, next }, (paint) =>
-      items.length === 0 ? 'no change matches\n' : table(items.map(changeCells), paint),
+      items.length === 0
+        ? 'no change matches\n'
+        : table(
+            items.map((change) => changeCells(change, acts)),
+            paint,
+          ),
     )
-    if (next !== null && !options.json)
-      context.err(`note: there are later changes: continue with --after ${next}\n`)
+    if (options.json) return
+    if (api.isOverStore) context.err(NO_DAEMON)
+    if (next !== null) context.err(`note: there are later changes: continue with --after ${next}\n`)
   },
 })
+
+const NO_DAEMON =
+  'note: no daemon answers here: if none runs, access that has ended by the clock since it stopped is not listed yet\n'
+
+/** The changes by hand that caused others, by event id. */
+type Acts = ReadonlyMap<string, Act>
+
+type Act = NonNullable<EventDetailJson['normalized']>
+
+const NO_ACTS: Acts = new Map()
+
+/** Those behind these changes, as far as the API shows them: their reasons must not fail the command. */
+async function actsBehind(changes: readonly ChangeJson[], api: Api): Promise<Acts> {
+  const acts = new Map<string, Act>()
+  for (const { cause } of changes) {
+    const id = cause.eventId
+    if (id === null || !id.startsWith(MANUAL_ID_PREFIX) || acts.has(id)) continue
+    const path = pathOf('events', id)
+    const event = await api.get<EventDetailJson>(path, { environment: api.environment }).catch(() => null)
+    // A key that may not read one event may read none.
+    if (event === null) break
+    if (event.normalized !== null) acts.set(id, event.normalized)
+  }
+  return acts
+}
 
 type Turn = 'lost' | 'gained' | 'changed'
 
@@ -107,23 +143,40 @@ function turnOf({ before, after }: ChangeJson): Turn {
 }
 
 /** `2026-01-31T12:00:00.000Z  cus_1  pro_1  lost  the payment was refunded  evt_1`. */
-function changeCells(change: ChangeJson): string[] {
+function changeCells(change: ChangeJson, acts: Acts): string[] {
   const { at, customerId, productId, cause } = change
   const by = { event: cause.eventId ?? '', clock: 'by the clock', rebuild: 'by a rebuild' }[cause.kind]
-  return [at, customerId, productId, turnOf(change), reasonOf(change), by]
+  const act = acts.get(cause.eventId ?? '')
+  const reason = [reasonOf(change, act?.type), byHandText(act), endText(change)].filter((text) => text !== '')
+  return [at, customerId, productId, turnOf(change), reason.join(' '), by]
 }
 
-function reasonOf(change: ChangeJson): string {
+/** `(by ada: chargeback under review)`. */
+function byHandText(act: Act | undefined): string {
+  if (typeof act?.actor !== 'string') return ''
+  const { actor, reason } = act
+  return typeof reason === 'string' ? `(by ${actor}: ${reason})` : `(by ${actor})`
+}
+
+/** The clock ends access when its time has come, but the row is written when a daemon runs. */
+function endText({ before, after, cause }: ChangeJson): string {
+  const isEnd = cause.kind === 'clock' && before.active && !after.active
+  return isEnd && before.until !== null ? `(ended at ${before.until})` : ''
+}
+
+/** @param act the type of the change by hand that caused it, if one did and is known */
+function reasonOf(change: ChangeJson, act: string | undefined): string {
   const { before, after } = change
+  if (!after.active && act === 'manual.erased') return 'the customer was erased'
   switch (turnOf(change)) {
     case 'lost':
-      return statusText(after.status)
+      return statusText(after.status, act)
     case 'gained': {
       const end = after.until === null ? '' : `until ${after.until}`
       return before.status === 'blocked' ? `unblocked ${end}`.trimEnd() : end
     }
     case 'changed':
-      if (!after.active) return statusText(after.status)
+      if (!after.active) return statusText(after.status, act)
       if (after.until !== before.until)
         return after.until === null ? 'its end is removed' : `ends at ${after.until}`
       return after.status === 'ending' ? 'will be canceled when its period ends' : after.status
@@ -131,7 +184,7 @@ function reasonOf(change: ChangeJson): string {
 }
 
 /** Why there is no access. */
-function statusText(status: ChangeJson['after']['status']): string {
+function statusText(status: ChangeJson['after']['status'], act: string | undefined): string {
   switch (status) {
     case 'blocked':
       return 'blocked by hand'
@@ -140,6 +193,11 @@ function statusText(status: ChangeJson['after']['status']): string {
     case 'active':
     case 'ending':
       return status
+    case 'revoked':
+      // An erasure leaves this status too.
+      return act === undefined
+        ? 'it was revoked by hand, or the customer was erased'
+        : END_REASON_TEXT.revoked
     default:
       return END_REASON_TEXT[status]
   }

@@ -3,6 +3,7 @@
 import { LatchkeyError } from '../../errors.js'
 import type { Environment } from '../../provider/event.js'
 import type { Api } from '../api.js'
+import { isUnknownProduct, pathOf } from '../command.js'
 import { otherThan } from '../context.js'
 
 interface CustomerPage {
@@ -42,6 +43,31 @@ export async function findPerson(api: Api, way: PersonWay, text: string): Promis
   const issues = ids.map((message) => ({ path: '', message }))
   const message = `--${way} names ${count} customers${where}: use the id of one instead`
   throw new LatchkeyError('usage', message, { issues })
+}
+
+/**
+ * Makes sure that what was given as the product is not the id of a customer, given beside an option that names one.
+ * @throws {LatchkeyError} `usage`
+ */
+export async function assertNoPerson(
+  api: Api,
+  way: PersonWay,
+  productId: string,
+  customerId: string,
+): Promise<void> {
+  if (productId !== customerId && !(await isPerson(api, productId))) return
+  const message = `${productId} is a customer, not a product, and --${way} names the customer: leave one out`
+  throw new LatchkeyError('usage', message)
+}
+
+/** Whether only a customer is known by this id, and no product; false if the API can't say. */
+async function isPerson(api: Api, id: string): Promise<boolean> {
+  const { environment } = api
+  if (!(await isUnknownProduct(api, environment, id))) return false
+  return api.get(pathOf('customers', id), { environment }).then(
+    () => true,
+    () => false,
+  )
 }
 
 /** A hint must not fail the command with another error. */
