@@ -111,7 +111,8 @@ export function createLease(db: Kysely<Database>, options: PostgresOptions, name
     look()
     heldUntil = rows.length > 0 ? from + LEASE_MS - MARGIN_MS : 0
     clearTimeout(ending)
-    if (isHeld()) ending = setTimeout(() => look(), heldUntil - performance.now())
+    // A timer may come a millisecond early, and would find it still held.
+    if (isHeld()) ending = setTimeout(() => look(), heldUntil - performance.now() + 2)
     look()
     return isHeld()
   }
