@@ -71,7 +71,7 @@ export type ValuesOf<Table> = {
 
 /** Ways to name a customer other than by id, in every command that names one. */
 const PERSON_OPTIONS = {
-  email: value('<email>', 'the customer with this email, instead of an id'),
+  email: value('<email>', 'the customer with this email, instead of an id', parseEmail),
   ref: value('<text>', 'the customer with this reference from your app, instead of an id', parseId),
   payment: value('<id>', 'the customer of this payment, instead of an id', parseId),
   subscription: value('<id>', 'the customer of this subscription, instead of an id', parseId),
@@ -288,6 +288,11 @@ export function isoTime(instant: number | undefined): string | undefined {
 export function parseId(text: string): string {
   if (isUsableId(text)) return text
   throw new InvalidArgumentError('Expected an id: 1 to 255 characters, without control characters.')
+}
+
+function parseEmail(text: string): string {
+  if (isUsableId(text)) return text
+  throw new InvalidArgumentError('Expected an email address.')
 }
 
 /** Reads a whole number. */
