@@ -10,17 +10,9 @@ import type {
 import type { ExplanationJson } from '../handlers/entitlements.js'
 import type { Environment } from '../provider/event.js'
 import type { Api } from './api.js'
-import {
-  apiCommand,
-  isoTime,
-  isUnknownIn,
-  parseId,
-  parseInstant,
-  pathOf,
-  unknownProductText,
-  value,
-} from './command.js'
+import { apiCommand, isoTime, parseId, parseInstant, value } from './command.js'
 import { otherThan } from './context.js'
+import { isUnknownIn, pathOf, unknownProductText } from './known.js'
 import { linesText, type Paint, table, tableLines } from './text.js'
 
 /** Somebody who buys again and again has hundreds. */

@@ -3,20 +3,9 @@ import { DURATION_PATTERN, parseDuration } from '../config/duration.js'
 import { LatchkeyError } from '../errors.js'
 import type { ActJson, ErasureJson } from '../handlers/customers.js'
 import { ACCOUNT_FACTS, type AccountFact, type Accounts, ofEach, PLATFORMS } from '../provider/accounts.js'
-import {
-  apiCommand,
-  flag,
-  type GivenApiCommand,
-  instantIn,
-  isoTime,
-  isUnknownIn,
-  isUnknownProduct,
-  pathOf,
-  required,
-  unknownProductText,
-  value,
-} from './command.js'
+import { apiCommand, flag, type GivenApiCommand, instantIn, isoTime, required, value } from './command.js'
 import { type CliContext, otherThan } from './context.js'
+import { isUnknownIn, isUnknownProduct, pathOf, unknownProductText } from './known.js'
 import { withProgress } from './progress.js'
 import { type Paint, table } from './text.js'
 

@@ -1,7 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { isLatchkeyError, LatchkeyError } from '../errors.js'
-import type { ProductAccessJson } from '../handlers/answers.js'
-import type { Environment } from '../provider/event.js'
+import { LatchkeyError } from '../errors.js'
 import { isUsableId } from '../provider/ids.js'
 import type { Api, ApiOptions } from './api.js'
 import type { CliContext, SharedOptions } from './context.js'
@@ -72,7 +70,7 @@ export type ValuesOf<Table> = {
 
 /** Ways to name a customer other than by id, in every command that names one. */
 const PERSON_OPTIONS = {
-  email: value('<email>', 'the customer with this email, instead of an id'),
+  email: value('<email>', 'the customer with this email, instead of an id', parseEmail),
   ref: value('<text>', 'the customer with this reference from your app, instead of an id', parseId),
   payment: value('<id>', 'the customer of this payment, instead of an id', parseId),
   subscription: value('<id>', 'the customer of this subscription, instead of an id', parseId),
@@ -296,6 +294,11 @@ export function parseId(text: string): string {
   throw new InvalidArgumentError('Expected an id: 1 to 255 characters, without control characters.')
 }
 
+function parseEmail(text: string): string {
+  if (isUsableId(text)) return text
+  throw new InvalidArgumentError('Expected an email address.')
+}
+
 /** Reads a whole number. */
 export function parseBetween(least: number, most: number): (text: string) => number {
   return (text) => {
@@ -303,36 +306,6 @@ export function parseBetween(least: number, most: number): (text: string) => num
     if (number >= least && number <= most) return number
     throw new InvalidArgumentError(`Expected a whole number from ${least} to ${most}.`)
   }
-}
-
-/** `/customers/cus_1/grants`, each part percent-encoded. */
-export function pathOf(...parts: readonly string[]): string {
-  return parts.map((part) => `/${encodeURIComponent(part)}`).join('')
-}
-
-/** Whether nothing is stored about a customer; false if the API can't say: a hint must not fail the command. */
-export function isUnknownIn(api: Api, environment: Environment, customerId: string): Promise<boolean> {
-  return api.get(pathOf('customers', customerId), { environment }).then(
-    () => false,
-    (error: unknown) => isLatchkeyError(error) && error.code === 'customer_not_found',
-  )
-}
-
-/** Whether nobody knows a product; false if the API can't say: a hint must not fail the command. */
-export function isUnknownProduct(
-  api: Api,
-  environment: Environment | undefined,
-  productId: string,
-): Promise<boolean> {
-  const path = pathOf('entitlements', 'nobody', productId)
-  return api.get<ProductAccessJson>(path, { environment }).then(
-    ({ unknown }) => unknown === true,
-    () => false,
-  )
-}
-
-export function unknownProductText(productId: string): string {
-  return `the config does not name the product ${productId}, and no customer ever had access to it`
 }
 
 /** The API's maximum page size. */

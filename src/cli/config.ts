@@ -38,11 +38,8 @@ function parseGrace(text: string): number {
   throw new InvalidArgumentError('Expected a duration such as 24h, or none.')
 }
 
-const EXPIRES = value(
-  '<when>',
-  'when the key expires: 90d from now, a time, or never (default: never)',
-  parseExpiry,
-)
+const expires = (byDefault: string) =>
+  value('<when>', `when the key expires: 90d from now, a time, or never (default: ${byDefault})`, parseExpiry)
 const KEY_NAME = { name: 'the name of the key' }
 
 /** `latchkey keys create`: makes a key, keeps its hash in the config file and shows the key once. */
@@ -53,7 +50,7 @@ const keysCreateCommand = command('keys create', {
     name: required(value('<name>', 'the name of the key in logs')),
     scope: someOf('<scopes...>', 'what the key may do', API_SCOPES),
     environment: someOf('<names...>', 'which environments the key may see', ['live', 'sandbox']),
-    expires: EXPIRES,
+    expires: expires('never'),
     print: flag('print the key and its config entry without changing the config file'),
   },
   async run({ options, context, show }) {
@@ -108,7 +105,7 @@ const keysRotateCommand = command('keys rotate <name>', {
   arguments: KEY_NAME,
   options: {
     grace: value('<duration>', 'how long the old key stays valid, or none (default: 24h)', parseGrace),
-    expires: EXPIRES,
+    expires: expires('when the old key does'),
   },
   async run({ args: [name = ''], options, context, show }) {
     const { rotateKey } = await import('./keys.js')

@@ -57,7 +57,7 @@ const restoreCommand = command('restore <file>', {
     const list = erasureListOf(restored.file)
     const unreadable = readErasureList(list)?.unreadable ?? 0
     const follows = products.some(({ targets }) => targets.length > 0)
-    show({ ...restored, unreadableErasures: unreadable, from }, () =>
+    show({ ...restored, unreadableErasures: unreadable, syncPaused: true, from }, () =>
       linesText([
         `restored ${restored.file} from ${from}`,
         ...(migrated.length === 0 ? [] : [`brought its schema up to date: ${migrated.join(', ')}`]),
@@ -77,7 +77,8 @@ const restoreCommand = command('restore <file>', {
         keptAs === null ? 'there was no database before' : `the old database is kept as ${keptAs}`,
         ...(keptAs === null ? [] : takeOverLines(keptAs, eventsLeft ?? {}, options.config)),
         'old cursors of the change log are no longer valid: its readers must start again',
-        ...(follows ? followLines(membershipsKept) : []),
+        ...(follows ? [followLine(membershipsKept)] : []),
+        'sync is paused: see `latchkey sync plan`, then run `latchkey sync resume`',
       ]),
     )
   },
@@ -117,13 +118,10 @@ function quoted(text: string): string {
   return /^[\w./:@-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }
 
-function followLines(membershipsKept: number | null): readonly string[] {
-  return [
-    membershipsKept === null
-      ? 'roles and groups given after the backup now count as given by your staff and are not removed: check them by hand'
-      : `memberships of roles and groups kept from the replaced database: ${membershipsKept}`,
-    'sync is paused: see `latchkey sync plan`, and then `latchkey sync resume`',
-  ]
+function followLine(membershipsKept: number | null): string {
+  return membershipsKept === null
+    ? 'roles and groups given after the backup now count as given by your staff and are not removed: check them by hand'
+    : `memberships of roles and groups kept from the replaced database: ${membershipsKept}`
 }
 
 /** `latchkey compact`: rewrites the database without unused space, while no daemon serves it. */

@@ -18,12 +18,12 @@ import {
   parseBetween,
   parseId,
   parseInstant,
-  pathOf,
   type ValuesOf,
   value,
   withDefault,
 } from './command.js'
 import { otherThan } from './context.js'
+import { pathOf } from './known.js'
 import { createProgress } from './progress.js'
 import { detailText, table } from './text.js'
 

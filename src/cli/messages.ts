@@ -10,11 +10,11 @@ import {
   parseBetween,
   parseId,
   parseInstant,
-  pathOf,
   showPage,
   value,
   withDefault,
 } from './command.js'
+import { pathOf } from './known.js'
 
 /** `latchkey sync messages`: the log of the outbound webhooks. */
 const syncMessagesCommand = apiCommand('sync messages', {

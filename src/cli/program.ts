@@ -37,11 +37,23 @@ export async function runCli(
     .configureOutput({ writeOut: context.out, writeErr: context.err, outputError: () => {} })
   for (const register of commands) register(program, context)
   try {
-    await program.parseAsync(args, { from: 'user' })
+    await program.parseAsync(withoutHelpIfUnknown(program, args), { from: 'user' })
     return 0
   } catch (error) {
     return reportFailure(error, context, isJson)
   }
+}
+
+/** Asked for help with a command that it does not know, Commander would show the whole help; without, it refuses. */
+function withoutHelpIfUnknown(program: Command, args: readonly string[]): readonly string[] {
+  const words = args.filter((word) => !['help', '--help', '-h'].includes(word))
+  return isUnknown(program, words) ? words : args
+}
+
+function isUnknown({ commands }: Command, [name, ...rest]: readonly string[]): boolean {
+  if (commands.length === 0 || name === undefined || name.startsWith('-')) return false
+  const next = commands.find((one) => one.name() === name)
+  return next === undefined || isUnknown(next, rest)
 }
 
 export interface CommandsDeps {

@@ -19,11 +19,11 @@ import {
   parseBetween,
   parseId,
   parseInstant,
-  pathOf,
   value,
   withDefault,
 } from './command.js'
 import { loadNamedConfig } from './context.js'
+import { pathOf } from './known.js'
 
 const LEFT_OUT = 'omitted if --payment or --subscription names a known one'
 

@@ -7,7 +7,7 @@ import { createApiKey } from './api-keys.js'
 import { loadConfig } from './load.js'
 import { EXAMPLE_POLICY } from './policy.js'
 import { reasonOf } from './references.js'
-import { DEFAULT_HOST, DEFAULT_PORT } from './server.js'
+import { DEFAULT_HOST, DEFAULT_PORT, readOverrides } from './server.js'
 import { writePrivateFile } from './write-file.js'
 
 export interface FirstConfigOptions {
@@ -43,8 +43,9 @@ export const FIRST_EVENT = 'trigger payment.authorized --customer cus_1 --produc
 export function createFirstConfig(options: FirstConfigOptions): FirstConfig {
   const { path, isTerminal, schema, program, ...given } = options
   const host = given.host || DEFAULT_HOST
-  // A wrong one is reported when the file is loaded; with 0 the system chooses one, and another every time.
-  const port = Number(given.port) || DEFAULT_PORT
+  const override = { LATCHKEY_PORT: given.port }
+  // With 0 the system chooses one, and another every time.
+  const port = readOverrides(override).overrides.port || DEFAULT_PORT
   const url = `http://${reachable(host)}:${port}`
   const { key, entry } = createApiKey({ name: 'first', scopes: [...API_SCOPES], environments: ['sandbox'] })
   const secret = `whsec_${randomBytes(32).toString('base64url')}`
@@ -56,7 +57,7 @@ export function createFirstConfig(options: FirstConfigOptions): FirstConfig {
     api: { keys: [entry] },
     policy: EXAMPLE_POLICY,
   }
-  assertLoads(path, config)
+  assertLoads(path, config, override)
   createConfigFile(path, `${JSON.stringify(config, null, 2)}\n`)
   const created = `Created ${path} with a sandbox endpoint named "sandbox", the example policy and an API key.`
   const answer = (keyFile: string | null, keyLine: string, token: string): FirstConfig => ({
@@ -87,9 +88,9 @@ function reachable(host: string): string {
 }
 
 /** The address comes from the environment. */
-function assertLoads(path: string, config: object): void {
+function assertLoads(path: string, config: object, env: Parameters<typeof readOverrides>[0]): void {
   try {
-    loadConfig({ path, value: config, env: {} })
+    loadConfig({ path, value: config, env })
   } catch (cause) {
     if (!isLatchkeyError(cause)) throw cause
     const message = `${path} was not created: correct LATCHKEY_HOST and LATCHKEY_PORT`
@@ -102,7 +103,7 @@ function createConfigFile(path: string, text: string): void {
     writePrivateFile(path, text, { replace: false })
   } catch (error) {
     if (reasonOf(error) !== 'EEXIST') throw error
-    const message = `the config file ${path} already exists: start it with \`latchkey serve\``
+    const message = `the config file ${path} already exists: start the daemon with \`latchkey serve\``
     throw new LatchkeyError('config_invalid', message, { cause: error })
   }
 }

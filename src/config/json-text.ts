@@ -46,6 +46,10 @@ export function parseJsonText(text: string, path: string): JsonText {
     open.pop()
     afterValue()
   }
+  if (text.startsWith('\ufeff')) {
+    const why = 'begins with a byte-order mark: save it as UTF-8 without one'
+    throw new LatchkeyError('config_invalid', `the config file ${path} ${why}`)
+  }
   visit(
     text,
     {

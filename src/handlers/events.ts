@@ -318,7 +318,10 @@ export async function unknownName(
   if (type !== null && !KNOWN_TYPES.includes(type) && !(await isStored({ type }))) {
     const meant = CANONICAL[type] ?? nearestName(type, KNOWN_TYPES)
     const closest = meant === null ? '' : `; the closest one is "${meant}"`
-    return { path: 'type', message: `is not the type of any event here${closest}` }
+    return {
+      path: 'type',
+      message: `must be a known type: no stored event has the type ${JSON.stringify(type)}${closest}`,
+    }
   }
   // The endpoint of changes by hand belongs to no environment.
   const names = endpointNames().filter(

@@ -49,8 +49,8 @@ describe('latchkey restore', () => {
     const { cursor } = await answerOf(folder, 'check cus_0')
     await daemon.stop()
 
-    const { file, keptAs } = await answerOf(folder, 'restore backup.db')
-    expect(file).toBe(databaseIn(folder))
+    const { file, keptAs, syncPaused } = await answerOf(folder, 'restore backup.db')
+    expect({ file, syncPaused }).toEqual({ file: databaseIn(folder), syncPaused: true })
     expect(await storedIds(folder)).toHaveLength(5)
     for (const name of readdirSync(join(folder, 'data'))) {
       expect([name, statSync(join(folder, 'data', name)).mode & 0o777]).toEqual([name, 0o600])
@@ -153,11 +153,32 @@ describe('a database that the system lets nobody get at', () => {
     })
   })
 
+  it.runIf(process.getuid?.() !== 0)(
+    'since its folder is read-only is told as that, and what to do',
+    async () => {
+      const folder = configuredFolder()
+      await takeIn(folder, [])
+      const data = join(folder, 'data')
+      onTestFinished(() => chmodSync(data, 0o700))
+      chmodSync(databaseIn(folder), 0o400)
+      const expected = (code: string) =>
+        `the database ${databaseIn(folder)} can't be written, it or its folder is read-only (${code}): run this as the user that owns it, or make both writable`
+      await expect(serveHere(folder)).rejects.toThrow(expected('SQLITE_READONLY'))
+      chmodSync(databaseIn(folder), 0o600)
+      chmodSync(data, 0o500)
+      const message = expected('SQLITE_READONLY_DIRECTORY')
+      await expect(serveHere(folder)).rejects.toThrow(message)
+      for (const words of ['compact', 'migrate']) {
+        const error = { code: 'store_unavailable', message }
+        expect(await failureOf(folder, words)).toMatchObject({ code: 1, error })
+      }
+    },
+  )
+
   it.runIf(process.getuid?.() !== 0)('since it is another user’s is told as that', async () => {
     const folder = configuredFolder()
     await takeIn(folder, [])
-    chmodSync(join(folder, 'data'), 0)
-    onTestFinished(() => chmodSync(join(folder, 'data'), 0o700))
+    chmodSync(databaseIn(folder), 0)
     const message = `the database ${databaseIn(folder)} can't be read, permission denied (EACCES): run this as the user that owns it`
     expect((await failureOf(folder, 'check cus_1')).error).toMatchObject({
       code: 'store_unavailable',
@@ -205,6 +226,7 @@ it('restore says what only the replaced database has, and its commands take that
   const { stdout } = await run(folder, ['restore', 'early.db'])
   expect(stdout).toContain('2 live events are only in the old database. To recover them:\n')
   expect(stdout).toContain('one sandbox event is only in the old database. To recover it:\n')
+  expect(stdout).toMatch(/^sync is paused: .*`latchkey sync resume`$/m)
   await serveHere(folder)
   const commands = [...stdout.matchAll(/^ {2}(?:LATCHKEY_DATABASE_URL=(\S+) )?latchkey (.*)$/gm)]
   expect(commands).toHaveLength(4)

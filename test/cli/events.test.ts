@@ -106,7 +106,7 @@ describe('latchkey events list', () => {
       ['PAYMENT_SUCCESS', '; the closest one is "payment.succeeded"'],
       ['nonsense', ''],
     ]) {
-      const stderr = `error: The parameter "type" is not the type of any event here${meant}.\n`
+      const stderr = `error: The parameter "type" must be a known type: no stored event has the type "${type}"${meant}.\n`
       expect(await events(folder, `list --type ${type}`)).toEqual({ code: 2, stdout: '', stderr })
       expect(await failureOf(folder, `replay --dry-run --type ${type}`)).toMatchObject({
         code: 2,

@@ -50,6 +50,11 @@ describe('help', () => {
     expect(await helpOf('revoke')).not.toContain('(required)')
   })
 
+  it('of a new key says when it expires unless told, that of a rotation too', async () => {
+    expect(await helpOf('keys create')).toMatch(/\(default:\s+never\)/)
+    expect(await helpOf('keys rotate')).toMatch(/\(default:\s+when\s+the\s+old\s+key\s+does\)/)
+  })
+
   it('of rebuild says what it covers', async () => {
     expect(await helpOf('rebuild')).toMatch(/a rebuild\s+always covers both/)
   })
@@ -79,6 +84,10 @@ const wordsIn = (line: string) =>
 
 it.each([
   ['unlock', "unknown command 'unlock'\n"],
+  ['help unlock', "unknown command 'unlock'\n"],
+  ['unlock --help', "unknown command 'unlock'\n"],
+  ['sync unlock -h', "unknown command 'unlock'\n"],
+  ['sync help unlock', "unknown command 'unlock'\n"],
   ['serve --port 80', "unknown option '--port'\n"],
   ['config check --loud', "unknown option '--loud'\n"],
   ['doctor --deep', "unknown option '--deep'\n"],
@@ -93,6 +102,7 @@ it.each([
   ['events show', "missing required argument 'event'"],
   ["check ''", NO_ID],
   ["check cus_1 ''", NO_ID],
+  ["check --email ''", "'--email <email>' argument '' is invalid. Expected an email address.\n"],
   ["explain '' pro_1", NO_ID],
   ["unblock ''", NO_ID],
   ["erase '' --yes", NO_ID],

@@ -45,7 +45,7 @@ describe('the config of a first start', () => {
     expect(next).toContain(' http://127.0.0.2:4999/entitlements/cus_1\n')
     const { $schema } = JSON.parse(readFileSync(path, 'utf8'))
     expect(resolve(dirname(path), $schema)).toBe(schema)
-    for (const port of ['0', '', 'x']) {
+    for (const port of ['0', '']) {
       expect(loadConfig({ path: firstStart(true, { port }).path, env: {} }).config.server.port).toBe(4680)
     }
   })
@@ -59,18 +59,22 @@ describe('the config of a first start', () => {
     expect(firstStart(true, { host }).next).toContain(` ${url}/entitlements/cus_1\n`)
   })
 
-  it.each([{ port: '70000' }, { port: '-1' }, { port: '80.5' }, { host: ' ' }, { host: fromEnv('HOST') }])(
-    'is not written with an address that no daemon would load: %j',
-    (address) => {
-      const path = join(temporaryFolder(), 'config.json')
-      const options = { path, isTerminal: false, schema, program: 'latchkey', ...address }
-      expect(refusal(() => createFirstConfig(options))).toMatchObject({
-        code: 'config_invalid',
-        issues: [expect.anything()],
-      })
-      expect(readdirSync(dirname(path))).toEqual([])
-    },
-  )
+  it.each([
+    { port: 'abc' },
+    { port: '70000' },
+    { port: '-1' },
+    { port: '80.5' },
+    { host: ' ' },
+    { host: fromEnv('HOST') },
+  ])('is not written with an address that no daemon would load: %j', (address) => {
+    const path = join(temporaryFolder(), 'config.json')
+    const options = { path, isTerminal: false, schema, program: 'latchkey', ...address }
+    expect(refusal(() => createFirstConfig(options))).toMatchObject({
+      code: 'config_invalid',
+      issues: [expect.anything()],
+    })
+    expect(readdirSync(dirname(path))).toEqual([])
+  })
 
   it('shows commands as a shell finds them', async () => {
     const bin = temporaryFolder()
@@ -89,9 +93,10 @@ describe('the config of a first start', () => {
   it('never takes the place of a file that is there', () => {
     const path = join(temporaryFolder(), 'config.json')
     writeFileSync(path, 'mine')
+    const message = `the config file ${path} already exists: start the daemon with \`latchkey serve\``
     expect(
-      refusal(() => createFirstConfig({ path, isTerminal: false, schema, program: 'latchkey' })).code,
-    ).toBe('config_invalid')
+      refusal(() => createFirstConfig({ path, isTerminal: false, schema, program: 'latchkey' })),
+    ).toMatchObject({ code: 'config_invalid', message })
     expect(readFileSync(path, 'utf8')).toBe('mine')
     expect(readdirSync(dirname(path))).toEqual(['config.json'])
   })

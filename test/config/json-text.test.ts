@@ -19,7 +19,7 @@ describe('JSON text', () => {
     ['a forgotten comma', '{"a": 1\n "b": 2}', invalid('line 2, column 2: expected "," or "}"')],
     ['a forgotten quotation mark', '{"a": "b}', invalid('line 1, column 7: expected a value')],
     ['a comment', '{} // mine', invalid('line 1, column 4: expected nothing more')],
-    ['a byte order mark', '\ufeff{}', invalid('line 1, column 1: expected a value')],
+    ['a byte-order mark', '\ufeff{}', 'begins with a byte-order mark: save it as UTF-8 without one'],
     ['nothing at all', '', invalid('line 1, column 1: expected a value')],
     ['a bracket of the wrong kind', '[1}', invalid('line 1, column 3: expected "," or "]"')],
     ['lists nested beyond reason', '['.repeat(1_000_000), nested('line 1, column 65')],

@@ -126,7 +126,7 @@ describe('GET /events', () => {
       ['checkout.suceeded', 'checkout.succeeded'],
     ]) {
       const answer = await ask(daemon, `/events?type=${type}`)
-      const message = `is not the type of any event here; the closest one is "${closest}"`
+      const message = `must be a known type: no stored event has the type "${type}"; the closest one is "${closest}"`
       expect(await answer.json()).toMatchObject({ status: 400, errors: [{ path: 'type', message }] })
     }
   })

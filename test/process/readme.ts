@@ -73,7 +73,7 @@ export const NOT_RUN: Readonly<Record<string, string>> = {
   'cloudflared tunnel --url http://127.0.0.1:4681': 'it opens this machine to the internet',
   'ngrok http 4681': 'it opens this machine to the internet',
   'tailscale funnel 4681': 'it opens this machine to the internet',
-  'ssh -R 80:127.0.0.1:4681 you@a.server.of.yours': 'it opens this machine to the internet',
+  'ssh -R 4681:127.0.0.1:4681 you@a.server.of.yours': 'it opens this machine to the internet',
   'npm explore better-sqlite3 -- npx node-gyp rebuild --release --force_build=1':
     'it compiles SQLite for a minute, with a compiler that a machine need not have',
   "latchkey migrate --to '${env:DATABASE_URL}'":

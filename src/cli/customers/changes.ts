@@ -14,11 +14,11 @@ import {
   isoTime,
   parseBetween,
   parseId,
-  pathOf,
   value,
   withDefault,
 } from '../command.js'
 import type { CliContext } from '../context.js'
+import { pathOf } from '../known.js'
 import { withProgress } from '../progress.js'
 import { table } from '../text.js'
 

@@ -3,8 +3,8 @@
 import { LatchkeyError } from '../../errors.js'
 import type { Environment } from '../../provider/event.js'
 import type { Api } from '../api.js'
-import { isUnknownProduct, pathOf } from '../command.js'
 import { otherThan } from '../context.js'
+import { isUnknownProduct, pathOf } from '../known.js'
 
 interface CustomerPage {
   readonly items: readonly { readonly customerId: string | null }[]

@@ -6,16 +6,9 @@ import { InvalidArgumentError } from 'commander'
 import { locateConfig } from '../../config/locate.js'
 import { LatchkeyError } from '../../errors.js'
 import { isJsonObject } from '../../provider/json.js'
-import {
-  command,
-  type GivenCommand,
-  parseBetween,
-  parseInstant,
-  pathOf,
-  value,
-  withDefault,
-} from '../command.js'
+import { command, type GivenCommand, parseBetween, parseInstant, value, withDefault } from '../command.js'
 import { type CliContext, loadNamedConfig, type SharedOptions } from '../context.js'
+import { pathOf } from '../known.js'
 import { detailText, linesText } from '../text.js'
 import { currentSecret, webhooksUrl } from '../trigger.js'
 import { askSandbox, readSandboxKey, SANDBOX_ACTS, SANDBOX_PORT, sandboxKeyFile } from './acts.js'

@@ -3,7 +3,7 @@ import { pathToFileURL } from 'node:url'
 import Sqlite from 'better-sqlite3'
 import { failureText, LatchkeyError } from '../../errors.js'
 import { hasCode, isStoreBroken } from '../engine.js'
-import { ensurePrivateFile, isStoreServed } from './file.js'
+import { ensurePrivateFile, isStoreServed, orUnwritable } from './file.js'
 
 /** Short, because waiting for a lock blocks the whole thread: a writer retries by itself. */
 const BUSY_TIMEOUT_MS = 50
@@ -57,7 +57,7 @@ export function openConnection(file: string, { readOnly, atRest = false }: Acces
     if (!readOnly) makeDurable(sqlite, file)
   } catch (error) {
     sqlite.close()
-    throw isStoreBroken(error) ? damaged(file, error) : error
+    throw isStoreBroken(error) ? damaged(file, error) : orUnwritable(file, error)
   }
   return sqlite
 }

@@ -155,7 +155,7 @@ function placeNamed(path: string): string {
  * The operating system holds the lock on a side file (`<file>.lock`): it ends with the process, however that
  * ends. It stops another daemon, not a reader.
  *
- * @throws {LatchkeyError} `store_in_use`
+ * @throws {LatchkeyError} `store_in_use`; `store_unavailable` if its folder is read-only
  */
 export function lockStore(file: string): { release(): void } {
   const lockFile = `${file}.lock`
@@ -165,7 +165,7 @@ export function lockStore(file: string): { release(): void } {
     lock.exec('begin exclusive')
   } catch (error) {
     lock.close()
-    if (!isLocked(error)) throw error
+    if (!isLocked(error)) throw orUnwritable(file, error)
     // The lock does not name its holder: a daemon keeps running, a command ends by itself.
     const todo =
       'If it is a daemon, stop it or use it through --url; if it is a command, wait until it has ended.'
@@ -191,6 +191,14 @@ export function isStoreServed(file: string): boolean {
   } finally {
     lock.close()
   }
+}
+
+/** The error for a database that SQLite may not write; any other error as it is. */
+export function orUnwritable(file: string, cause: unknown): unknown {
+  if (!(cause instanceof Sqlite.SqliteError && cause.code.startsWith('SQLITE_READONLY'))) return cause
+  const todo = 'run this as the user that owns it, or make both writable'
+  const message = `the database ${file} can't be written, it or its folder is read-only (${cause.code}): ${todo}`
+  return new LatchkeyError('store_unavailable', message, { cause })
 }
 
 function isLocked(error: unknown): boolean {

@@ -12,7 +12,7 @@ import { ensurePolicy } from '../settings.js'
 import { damaged, KEEP_UPPER_PAGES } from './connection.js'
 import { backUp } from './copy.js'
 import { openDatabase } from './dialect.js'
-import { lockStore, placeOf, removePartOf, watchFiles } from './file.js'
+import { lockStore, orUnwritable, placeOf, removePartOf, watchFiles } from './file.js'
 
 /**
  * Opens the database for the one process that serves it: removes the files of killed processes, brings its schema up
@@ -79,7 +79,7 @@ async function prepare(file: string, configured: Policy): Promise<void> {
     await ensurePolicy(db, configured)
     await ensureChangeLogEpoch(db)
   } catch (error) {
-    throw isStoreBroken(error) ? damaged(file, error) : error
+    throw isStoreBroken(error) ? damaged(file, error) : orUnwritable(file, error)
   } finally {
     await db.destroy()
   }
