@@ -7,6 +7,7 @@ import type { TestProject } from 'vitest/node'
 import { withCurrentSchema } from '../../src/store/postgres/store.js'
 import { certify } from './certificate.js'
 import { freePort } from './free-port.js'
+import { keepExitCode } from './keep-exit-code.js'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -36,6 +37,7 @@ const FLAGS = [
 export default async function startPostgres({
   provide,
 }: TestProject): Promise<(() => Promise<void>) | undefined> {
+  keepExitCode()
   const given = process.env.LATCHKEY_TEST_POSTGRES_URL
   if (given) {
     provide('postgresUrl', given)
