@@ -154,7 +154,7 @@ async function changesAfter(
   }
 }
 
-/** Notes who wrote where a job is, who has which lease, and who records a call, in the order of the commits. */
+/** Notes who wrote where a job is, who has which lease, and who records a call, in the order of the commits; from then on. */
 async function watchWrites(db: Kysely<Database>): Promise<void> {
   await sql`create table watched (n bigserial, at double precision, key text, value text, app text)`.execute(
     db,
@@ -170,6 +170,11 @@ async function watchWrites(db: Kysely<Database>): Promise<void> {
   await sql`create trigger watch_calls after update on memberships for each row
     when (new.applied is distinct from old.applied and (new.applied <> 'unknown' or new.applied_at is null))
     execute function watch('call')`.execute(db)
+  // Whoever has the lease by now renews it within seconds. Nobody is killed before that: nothing would tell who had it.
+  await eventually(async () => {
+    const { rows } = await sql`select from watched where key = 'lease.following'`.execute(db)
+    expect(rows).not.toEqual([])
+  })
 }
 
 interface Watched {
@@ -197,7 +202,7 @@ function tenures(watched: readonly Watched[], lease: string) {
 
 /** The writes of a job by an instance that did not have its lease then. */
 function unleased(watched: readonly Watched[], lease: string, isOfJob: (key: string) => boolean) {
-  /** The first one may be older than the trigger. */
+  /** Not known at first: the lease may be older than the trigger. */
   let holder: string | null | undefined
   return watched.filter(({ key, value, app }) => {
     if (key === lease) holder = value === null ? null : app
@@ -385,7 +390,6 @@ it(
     const polls = chaos.calls.filter(({ line }) => line.includes('getUpdates'))
     expect(pollsAtOnce(polls, instances)).toEqual([])
     const changing = chaos.calls.filter(({ line }) => /^(PUT|DELETE) |(ban|unban|approve)Chat/.test(line))
-    // The first lease may be older than the trigger.
     const watchedFrom = following[0]?.from ?? 0
     const isLeading = ({ instance, from }: PlatformCall) =>
       following.some((one) => one.app === instance && one.from <= from && from < one.until)
