@@ -63,6 +63,19 @@ describe('latchkey sandbox', () => {
     expect(await asked(service, 'show truth')).toMatchObject({ access: [] })
   })
 
+  it('takes the newest payment of a subscription where it is given the subscription', async () => {
+    const service = await startService()
+    const ada = await subscribe(service)
+    await asked(service, 'advance 31d')
+    const refunded = await asked(service, `refund ${ada.id}`)
+    expect(refunded).toMatchObject({ subscriptionId: ada.id, status: 'REFUNDED' })
+    expect(refunded.id).not.toBe(ada.payment.id)
+    expect(await run(temporaryFolder(), `sandbox refund sub_x ${where(service)}`)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('no payment of sub_x'),
+    })
+  })
+
   it('says what the sandbox refuses, and what to do where none runs', async () => {
     const service = await startService()
     const refused = await run(temporaryFolder(), `sandbox pay pay_x ${where(service)}`)

@@ -79,7 +79,7 @@ export const SANDBOX_ACTS: Readonly<Record<string, Act>> = {
     },
   },
   pay: {
-    about: 'pay a payment, as its buyer would',
+    about: 'pay a payment, or the newest of a subscription, as its buyer would',
     argument: 'payment',
     examples: ['sandbox pay pay_1', 'sandbox pay pay_1 --method CRYPTO --share 0.5'],
     options: {
@@ -109,15 +109,15 @@ export const SANDBOX_ACTS: Readonly<Record<string, Act>> = {
         : post(`/sandbox/payments/${id(named)}/pay`, { outcome }),
   },
   refund: {
-    about: 'refund a payment, in full or in part',
+    about: 'refund a payment, or the newest of a subscription, in full or in part',
     argument: 'payment',
-    examples: ['sandbox refund pay_1 --amount 500'],
+    examples: ['sandbox refund pay_1 --amount 500', 'sandbox refund sub_1'],
     options: { amount: 'in cents (default: all that is left)' },
     request: (payment, { amount }) =>
       post(`/sandbox/payments/${id(payment)}/refund`, { amountInCents: number('amount', amount) }),
   },
   chargeback: {
-    about: 'have the bank charge a payment back',
+    about: 'have the bank charge a payment back, or the newest of a subscription',
     argument: 'payment',
     examples: ['sandbox chargeback pay_1'],
     options: {},
@@ -186,6 +186,24 @@ export const SANDBOX_ACTS: Readonly<Record<string, Act>> = {
       return { method: 'GET', path: known === undefined ? `/sandbox/${id(what)}` : `${known}/${id(what)}` }
     },
   },
+}
+
+/** The newest payment of a subscription. @throws {LatchkeyError} `usage`, and those of the sandbox */
+export async function newestPaymentOf(
+  subscription: string,
+  ask: (request: SandboxRequest) => Promise<unknown>,
+): Promise<string> {
+  for (let cursor = ''; ; ) {
+    const { items, pagination } = (await ask({ method: 'GET', path: `/v3/payments?limit=100${cursor}` })) as {
+      readonly items: readonly { readonly id: string; readonly subscriptionId: string | null }[]
+      readonly pagination: { readonly nextCursor: string | null }
+    }
+    const found = items.find(({ subscriptionId }) => subscriptionId === subscription)
+    if (found !== undefined) return found.id
+    if (pagination.nextCursor === null) break
+    cursor = `&cursor=${pagination.nextCursor}`
+  }
+  throw new LatchkeyError('usage', `the sandbox knows no payment of ${subscription}: name a payment`)
 }
 
 /** Where a sandbox keeps its key, so that commands in the same folder find it. */

@@ -11,7 +11,15 @@ import { type CliContext, loadNamedConfig, type SharedOptions } from '../context
 import { pathOf } from '../known.js'
 import { detailText, linesText } from '../text.js'
 import { currentSecret, webhooksUrl } from '../trigger.js'
-import { askSandbox, readSandboxKey, SANDBOX_ACTS, SANDBOX_PORT, sandboxKeyFile } from './acts.js'
+import {
+  askSandbox,
+  newestPaymentOf,
+  readSandboxKey,
+  SANDBOX_ACTS,
+  SANDBOX_PORT,
+  type SandboxRequest,
+  sandboxKeyFile,
+} from './acts.js'
 
 function parseKey(text: string): string {
   if (/^sk_sandbox_[\w-]+$/.test(text)) return text
@@ -93,7 +101,7 @@ interface Asking extends SharedOptions {
 }
 
 /** Does one act of a running sandbox, given as words. @throws {LatchkeyError} `usage`, and those of the sandbox */
-function doAct(
+async function doAct(
   name: string,
   argument: string,
   given: Readonly<Record<string, string | undefined>>,
@@ -114,13 +122,16 @@ function doAct(
       'the key of the sandbox is unknown here: run this beside `latchkey sandbox`, or add --key',
     )
   }
-  return askSandbox(asking.port, key, act.request(argument, given))
+  const ask = (request: SandboxRequest) => askSandbox(asking.port, key, request)
+  const isOfSubscription = act.argument === 'payment' && argument.startsWith('sub_')
+  return ask(act.request(isOfSubscription ? await newestPaymentOf(argument, ask) : argument, given))
 }
 
 const ARGUMENTS: Readonly<Record<string, string>> = {
   kind: 'product, customer, payment or subscription',
   time: 'a duration such as 30d, or an instant',
   what: 'an id, or clock, truth, deliveries, faults',
+  payment: 'the id of a payment, or of a subscription for its newest payment',
 }
 
 const actCommands = Object.entries(SANDBOX_ACTS).map(([name, { about, argument, examples, options }]) =>
