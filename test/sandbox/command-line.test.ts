@@ -63,17 +63,29 @@ describe('latchkey sandbox', () => {
     expect(await asked(service, 'show truth')).toMatchObject({ access: [] })
   })
 
-  it('takes the newest payment of a subscription where it is given the subscription', async () => {
+  it('takes names and emails for ids, and the newest of several', async () => {
     const service = await startService()
-    const ada = await subscribe(service)
+    for (const price of [1900, 4900])
+      await asked(service, `create product --name Gold --price ${price} --every 30`)
+    const plain = await asked(service, 'create product --name Plain --price 900 --every 30')
+    const buy = 'create subscription --product Gold --email Ann@example.com --card tok_good'
+    const { id, payment } = await asked(service, buy)
+    expect(payment).toMatchObject({ priceCents: '4900' })
     await asked(service, 'advance 31d')
-    const refunded = await asked(service, `refund ${ada.id}`)
-    expect(refunded).toMatchObject({ subscriptionId: ada.id, status: 'REFUNDED' })
-    expect(refunded.id).not.toBe(ada.payment.id)
-    expect(await run(temporaryFolder(), `sandbox refund sub_x ${where(service)}`)).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining('no payment of sub_x'),
+    const refunded = await asked(service, `refund ${id}`)
+    expect(refunded).toMatchObject({ subscriptionId: id, status: 'REFUNDED' })
+    expect(refunded.id).not.toBe(payment.id)
+    expect(await asked(service, 'show ann@example.com')).toMatchObject({ id: refunded.customerId })
+    expect(await asked(service, 'change-plan ann@example.com --product Plain')).toMatchObject({
+      scheduledChange: { targetPriceId: plain.id },
     })
+    expect(await asked(service, 'cancel ann@example.com')).toMatchObject({ id, status: 'CANCELED' })
+    for (const odd of ['refund sub_x', 'refund bob@example.com', 'create payment --product Silver']) {
+      expect(await run(temporaryFolder(), `sandbox ${odd} ${where(service)}`)).toMatchObject({
+        code: 2,
+        stderr: expect.stringMatching(/knows none of its \w+ by "(sub_x|bob@example.com|Silver)"/),
+      })
+    }
   })
 
   it('says what the sandbox refuses, and what to do where none runs', async () => {

@@ -16,7 +16,7 @@ export interface SandboxRequest {
 
 type Given = Readonly<Record<string, string | undefined>>
 
-interface Act {
+export interface Act {
   readonly about: string
   /** The name of its argument; null: it has none. */
   readonly argument: string | null
@@ -59,14 +59,14 @@ export const SANDBOX_ACTS: Readonly<Record<string, Act>> = {
     argument: 'kind',
     examples: [
       'sandbox create product --name Gold --every 30',
-      'sandbox create subscription --product pro_1',
+      'sandbox create subscription --product Gold --email ann@example.com --card tok_good',
     ],
     options: {
       name: 'the name of the product or the customer',
       price: 'the price of the product, in cents (default: 1900)',
       currency: 'EUR or USD (default: EUR)',
       every: 'the days of a cycle; left out: the product is one-time',
-      product: 'the product to buy',
+      product: 'the product to buy, by id or name',
       customer: 'the customer who buys',
       email: 'the email of who buys (default: customer@example.com)',
       ref: "the merchant's own reference",
@@ -79,7 +79,7 @@ export const SANDBOX_ACTS: Readonly<Record<string, Act>> = {
     },
   },
   pay: {
-    about: 'pay a payment, or the newest of a subscription, as its buyer would',
+    about: 'pay a payment, as its buyer would',
     argument: 'payment',
     examples: ['sandbox pay pay_1', 'sandbox pay pay_1 --method CRYPTO --share 0.5'],
     options: {
@@ -109,15 +109,15 @@ export const SANDBOX_ACTS: Readonly<Record<string, Act>> = {
         : post(`/sandbox/payments/${id(named)}/pay`, { outcome }),
   },
   refund: {
-    about: 'refund a payment, or the newest of a subscription, in full or in part',
+    about: 'refund a payment, in full or in part',
     argument: 'payment',
-    examples: ['sandbox refund pay_1 --amount 500', 'sandbox refund sub_1'],
+    examples: ['sandbox refund pay_1 --amount 500', 'sandbox refund ann@example.com'],
     options: { amount: 'in cents (default: all that is left)' },
     request: (payment, { amount }) =>
       post(`/sandbox/payments/${id(payment)}/refund`, { amountInCents: number('amount', amount) }),
   },
   chargeback: {
-    about: 'have the bank charge a payment back, or the newest of a subscription',
+    about: 'have the bank charge a payment back',
     argument: 'payment',
     examples: ['sandbox chargeback pay_1'],
     options: {},
@@ -134,9 +134,9 @@ export const SANDBOX_ACTS: Readonly<Record<string, Act>> = {
   'change-plan': {
     about: 'move a subscription to another product',
     argument: 'subscription',
-    examples: ['sandbox change-plan sub_1 --product pro_2'],
+    examples: ['sandbox change-plan ann@example.com --product Gold'],
     options: {
-      product: 'the product to move to',
+      product: 'the product to move to, by id or name',
       effective: 'auto, now or period_end',
       proration: 'delta or none',
       card: 'a fresh test card',
@@ -186,24 +186,6 @@ export const SANDBOX_ACTS: Readonly<Record<string, Act>> = {
       return { method: 'GET', path: known === undefined ? `/sandbox/${id(what)}` : `${known}/${id(what)}` }
     },
   },
-}
-
-/** The newest payment of a subscription. @throws {LatchkeyError} `usage`, and those of the sandbox */
-export async function newestPaymentOf(
-  subscription: string,
-  ask: (request: SandboxRequest) => Promise<unknown>,
-): Promise<string> {
-  for (let cursor = ''; ; ) {
-    const { items, pagination } = (await ask({ method: 'GET', path: `/v3/payments?limit=100${cursor}` })) as {
-      readonly items: readonly { readonly id: string; readonly subscriptionId: string | null }[]
-      readonly pagination: { readonly nextCursor: string | null }
-    }
-    const found = items.find(({ subscriptionId }) => subscriptionId === subscription)
-    if (found !== undefined) return found.id
-    if (pagination.nextCursor === null) break
-    cursor = `&cursor=${pagination.nextCursor}`
-  }
-  throw new LatchkeyError('usage', `the sandbox knows no payment of ${subscription}: name a payment`)
 }
 
 /** Where a sandbox keeps its key, so that commands in the same folder find it. */

@@ -11,15 +11,8 @@ import { type CliContext, loadNamedConfig, type SharedOptions } from '../context
 import { pathOf } from '../known.js'
 import { detailText, linesText } from '../text.js'
 import { currentSecret, webhooksUrl } from '../trigger.js'
-import {
-  askSandbox,
-  newestPaymentOf,
-  readSandboxKey,
-  SANDBOX_ACTS,
-  SANDBOX_PORT,
-  type SandboxRequest,
-  sandboxKeyFile,
-} from './acts.js'
+import { askSandbox, readSandboxKey, SANDBOX_ACTS, SANDBOX_PORT, sandboxKeyFile } from './acts.js'
+import { type AskSandbox, idOf, productOf } from './named.js'
 
 function parseKey(text: string): string {
   if (/^sk_sandbox_[\w-]+$/.test(text)) return text
@@ -122,16 +115,18 @@ async function doAct(
       'the key of the sandbox is unknown here: run this beside `latchkey sandbox`, or add --key',
     )
   }
-  const ask = (request: SandboxRequest) => askSandbox(asking.port, key, request)
-  const isOfSubscription = act.argument === 'payment' && argument.startsWith('sub_')
-  return ask(act.request(isOfSubscription ? await newestPaymentOf(argument, ask) : argument, given))
+  const ask: AskSandbox = (request) => askSandbox(asking.port, key, request)
+  const { product } = given
+  const known = product === undefined ? given : { ...given, product: await productOf(ask, product) }
+  return ask(act.request(await idOf(ask, act, argument), known))
 }
 
 const ARGUMENTS: Readonly<Record<string, string>> = {
   kind: 'product, customer, payment or subscription',
   time: 'a duration such as 30d, or an instant',
-  what: 'an id, or clock, truth, deliveries, faults',
-  payment: 'the id of a payment, or of a subscription for its newest payment',
+  what: 'an id or an email, or clock, truth, deliveries, faults',
+  payment: 'its id; or a subscription or an email, for the newest',
+  subscription: 'its id; or an email, for the newest',
 }
 
 const actCommands = Object.entries(SANDBOX_ACTS).map(([name, { about, argument, examples, options }]) =>
