@@ -87,7 +87,7 @@ export const NOT_RUN: Readonly<Record<string, string>> = {
     'it changes the machine, as root',
   'sudo --user=latchkey latchkey doctor --config /var/lib/latchkey/config.json':
     'it needs the user that the example before makes; the next page runs latchkey doctor',
-  'latchkey sandbox start --from 2025-10-01T00:00:00Z':
+  'latchkey sandbox start':
     'it never ends; test/sandbox/command-line.test.ts runs it beside a daemon, with its commands',
   'docker build --tag=latchkey .': 'it starts a container, for which a machine need not have an engine',
   'payments service          your app, operators, commands': 'a drawing',
