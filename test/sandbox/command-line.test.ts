@@ -148,7 +148,7 @@ describe('latchkey sandbox beside a daemon', () => {
     const folder = configuredFolder({
       server: { port: 0 },
       endpoints: {
-        sandbox: { environment: 'sandbox', secrets: [SECRET] },
+        sandbox: { environment: 'sandbox', secrets: [SECRET], aheadAtMost: '10y' },
         'sandbox-v2': { environment: 'sandbox', secrets: [`${SECRET}_2`] },
       },
       api: { keys: [{ ...keyEntry('app', key), environments: ['sandbox'] }] },
@@ -157,7 +157,7 @@ describe('latchkey sandbox beside a daemon', () => {
     const program = startProgram(latchkey('sandbox', '--port', '0'), { folder })
     const [, url = ''] = await program.until(/sandbox on (http:\S+)/)
     expect(program.stdout()).toMatch(
-      /delivers to http:\S+\/webhooks\/sandbox \(v3\)\ndelivers to \S+\/webhooks\/sandbox-v2 \(v2\)\n$/,
+      /delivers to http:\S+\/webhooks\/sandbox \(v3\)\ndelivers to \S+\/webhooks\/sandbox-v2 \(v2\)\nmind: [^\n]+ endpoints\.sandbox-v2\.aheadAtMost [^\n]+\n$/,
     )
     const keyFile = join(folder, 'data', 'sandbox-key.txt')
     expect(statSync(keyFile).mode & 0o777).toBe(0o600)

@@ -30,6 +30,8 @@ const START = {
   seed: withDefault(value('<n>', 'ids and faults follow from it', parseBetween(0, 2 ** 31)), 1),
 }
 
+const DAY_MS = 24 * 60 * 60 * 1000
+
 /** `latchkey sandbox`: the payments service, delivering to the daemon of the config, until a signal stops it. */
 const startCommand = command('sandbox start', {
   about: 'run the payments service on this machine; the same as `latchkey sandbox`',
@@ -44,7 +46,8 @@ const startCommand = command('sandbox start', {
     writeFileSync(keyFile, `${key}\n`, { mode: 0o600 })
     const { startSandbox } = await import('../../sandbox/sandbox.js')
     const sandbox = await startSandbox({
-      ...{ key, endpoints, port: options.port, seed: options.seed, clock: context.now },
+      ...{ key, endpoints: endpoints.map(({ url, secret, generation }) => ({ url, secret, generation })) },
+      ...{ port: options.port, seed: options.seed, clock: context.now },
       ...(options.from !== undefined && { from: options.from }),
       ...(options.file !== undefined && { file: resolve(context.folder, options.file) }),
       report: (error) => context.err(`${error instanceof Error ? error.stack : String(error)}\n`),
@@ -54,6 +57,8 @@ const startCommand = command('sandbox start', {
       throw new LatchkeyError('usage', message, { cause: error })
     })
     const delivers = endpoints.map(({ url, generation }) => `delivers to ${url} (${generation})`)
+    const near =
+      options.from === undefined ? endpoints.filter(({ aheadAtMostMs }) => aheadAtMostMs <= DAY_MS) : []
     context.out(
       options.json
         ? `${JSON.stringify({ url: sandbox.url, key, endpoints: endpoints.map(({ url }) => url) })}\n`
@@ -63,6 +68,10 @@ const startCommand = command('sandbox start', {
             ...(delivers.length > 0
               ? delivers
               : ['delivers to nobody: register a webhook endpoint, or name a config']),
+            ...near.map(
+              ({ name }) =>
+                `mind: the daemon accepts no event of a clock that is moved over a day ahead; set endpoints.${name}.aheadAtMost to "10y", or start with --from in the past`,
+            ),
           ]),
     )
     await new Promise<void>((done) => {
@@ -82,6 +91,7 @@ async function endpointsOf(options: SharedOptions, context: CliContext) {
   if (own.length === 0) return []
   const base = await webhooksUrl(config)
   return own.map((endpoint) => ({
+    ...endpoint,
     url: `${base}${pathOf('webhooks', endpoint.name)}`,
     secret: currentSecret(endpoint, context.now()),
     generation: /legacy|v2/.test(endpoint.name) ? ('v2' as const) : ('v3' as const),
