@@ -17,6 +17,7 @@ export const PAGES = [
   'docs/upgrading.md',
   'docs/operating.md',
   'docs/sandbox.md',
+  'docs/sandbox-reference.md',
   'docs/data-protection.md',
   'docs/roles-and-groups.md',
   'docs/webhooks.md',
