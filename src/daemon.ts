@@ -294,7 +294,7 @@ function startRecomputing(parts: Opened & Pick<Parts, 'intake'>) {
     db: store.reader,
     writeSync: store.writer.writeSync,
     isRecomputing: async () => (await store.shared?.isRecomputing()) ?? false,
-    endpoints: current.endpointEnvironments,
+    endpoints: current.endpointRules,
     previewCalls: (customers) => previewCalls(store.reader, current.now().products, customers),
     clock,
     log,

@@ -2,7 +2,9 @@ import { z } from 'zod'
 import type { Issue } from '../errors.js'
 import type { Problem } from '../handlers/problem.js'
 import { type Endpoint, MAX_TOLERANCE_SECONDS } from '../provider/endpoint.js'
-import { environmentSchema, instantSchema } from './fields.js'
+import { USUAL_AHEAD_MS } from '../provider/envelope.js'
+import { parseDuration } from './duration.js'
+import { durationSchema, environmentSchema, instantSchema } from './fields.js'
 import { ALMOST_NAME, NAME, shown, type Usable } from './problems.js'
 
 /** The prefix of the provider's secrets: part of the secret's text, and of the HMAC key. */
@@ -47,10 +49,17 @@ export const endpointsSchema = z
       environment: environmentSchema,
       secrets: z.array(secretSchema).min(1).describe('Any of them may have signed a delivery.'),
       toleranceSeconds: z.int().min(1).max(MAX_TOLERANCE_SECONDS).default(TOLERANCE_SECONDS),
+      aheadAtMost: durationSchema('must be a duration, such as "1d" or "10y"')
+        .describe('How far ahead of the clock an event may be dated: over 1d only in the sandbox.')
+        .prefault('1d'),
     }),
   )
   .transform((endpoints): Endpoint[] =>
-    Object.entries(endpoints).map(([name, endpoint]) => ({ name, ...endpoint })),
+    Object.entries(endpoints).map(([name, { aheadAtMost, ...endpoint }]) => ({
+      name,
+      ...endpoint,
+      aheadAtMostMs: aheadAtMost,
+    })),
   )
 
 export function findBadNames(endpoints: Usable<z.input<typeof endpointsSchema>>): Problem[] {
@@ -60,6 +69,17 @@ export function findBadNames(endpoints: Usable<z.input<typeof endpointsSchema>>)
       path: ['endpoints', name],
       message: 'must be a name of 1 to 64 of a-z, 0-9 and "-"',
     }))
+}
+
+/** Only the sandbox's clock can be moved: a live event dated days ahead would decide about access until then. */
+export function findLiveAhead(endpoints: Usable<z.input<typeof endpointsSchema>>): Problem[] {
+  return Object.entries(endpoints).flatMap(([name, endpoint]) => {
+    const { environment, aheadAtMost } = endpoint ?? {}
+    const isAllowed = !aheadAtMost || parseDuration(aheadAtMost) <= USUAL_AHEAD_MS
+    if (environment !== 'live' || isAllowed) return []
+    const message = `is over 1d, and the endpoint is live: only events of the sandbox may be dated further ahead, so remove the key, or make the endpoint's environment "sandbox"`
+    return [{ path: ['endpoints', name, 'aheadAtMost'], message }]
+  })
 }
 
 /** Endpoints without a secret that still counts: each of their deliveries is refused. */

@@ -53,7 +53,8 @@ export function createFirstConfig(options: FirstConfigOptions): FirstConfig {
     $schema: relative(dirname(path), schema).replace(/^(?!\.)/, './'),
     server: { host, port },
     database: { url: 'sqlite:./data/latchkey.db' },
-    endpoints: { sandbox: { environment: 'sandbox', secrets: [secret] } },
+    // `latchkey sandbox` begins with the real time, and its clock is moved ahead from there.
+    endpoints: { sandbox: { environment: 'sandbox', secrets: [secret], aheadAtMost: '10y' } },
     api: { keys: [entry] },
     policy: EXAMPLE_POLICY,
   }

@@ -3,7 +3,13 @@ import type { Issue } from '../errors.js'
 import type { DeepReadonly } from '../handlers/answers.js'
 import type { Problem } from '../handlers/problem.js'
 import { apiSchema, findRepeatedKeys } from './api-keys.js'
-import { endpointsSchema, findBadNames, findSharedSecrets, warnOfEndpoints } from './endpoints.js'
+import {
+  endpointsSchema,
+  findBadNames,
+  findLiveAhead,
+  findSharedSecrets,
+  warnOfEndpoints,
+} from './endpoints.js'
 import { withFallback } from './fields.js'
 import { findTypesOfBothKinds, policySchema, warnOfPolicy } from './policy.js'
 import { toIssue, usablePart } from './problems.js'
@@ -72,6 +78,7 @@ export function findConflicts(file: unknown, known: readonly Problem[], override
   return [
     ...findBadNames(usable?.endpoints ?? {}),
     ...findSharedSecrets(usable?.endpoints ?? {}),
+    ...findLiveAhead(usable?.endpoints ?? {}),
     ...findRepeatedKeys(usable?.api ?? {}),
     ...findTypesOfBothKinds(usable?.policy ?? {}),
     ...findSyncConflicts(usable?.products ?? {}, usable?.sync ?? {}),

@@ -138,7 +138,7 @@ function createComparisons(
             'daemon_unreachable',
             'Only a running daemon can replay events: start one with `latchkey serve`.',
           )
-        const endpoints = current.endpointEnvironments()
+        const endpoints = current.endpointRules()
         const sampleSize = REPLAY_SAMPLE
         return start('replay', {
           scope: filter,

@@ -34,8 +34,14 @@ export function createCurrentConfig(first: Config) {
     catalog: () => catalog,
     endpointNamed: (name: string) => config.endpoints.find((endpoint) => endpoint.name === name),
     endpointNames: () => config.endpoints.map(({ name }) => name),
-    endpointEnvironments: () =>
-      Object.fromEntries(config.endpoints.map(({ name, environment }) => [name, environment])),
+    /** By name: what reading their events again depends on. */
+    endpointRules: () =>
+      Object.fromEntries(
+        config.endpoints.map(({ name, environment, aheadAtMostMs }) => [
+          name,
+          { environment, aheadAtMostMs },
+        ]),
+      ),
     /** How the config file differs from it; null: it does not. */
     note: () => note,
     setNote(next: string | null): void {

@@ -1,5 +1,6 @@
 import type { DeliveryGaps } from '../operations/delivery-gaps.js'
 import type { Endpoint } from '../provider/endpoint.js'
+import { USUAL_AHEAD_MS } from '../provider/envelope.js'
 import { loadNewestTimes } from '../store/deliveries.js'
 import {
   countConflicts,
@@ -92,6 +93,7 @@ const SET_CLOCK = 'set this machine’s clock, and keep it in sync (NTP)'
 /** Checks whether the clock can be right: signatures and the end of access depend on it. */
 export async function checkClock(
   db: Db,
+  endpoints: readonly Endpoint[],
   facts: DaemonFacts | null,
   now: number,
 ): Promise<readonly Finding[]> {
@@ -99,19 +101,21 @@ export async function checkClock(
     const offset = `${durationText(Math.abs(seconds) * 1000)} ${seconds > 0 ? 'ahead of' : 'behind'}`
     return warn('clock', `a delivery to ${endpoint} was refused: its clock was ${offset} ours`, SET_CLOCK)
   })
-  return [await checkNow(db, now), ...skews]
+  return [await checkNow(db, endpoints, now), ...skews]
 }
 
-async function checkNow(db: Db, now: number): Promise<Finding> {
+async function checkNow(db: Db, endpoints: readonly Endpoint[], now: number): Promise<Finding> {
   const shown = instantText(now)
   if (now < SANE_FROM || now > SANE_UNTIL) return fail('clock', `it shows ${shown}`, SET_CLOCK)
   const newest = await loadNewestTimes(db)
   if (newest === null) return ok('clock', shown)
-  const { receivedAt, createdAt } = newest
+  const { endpoint, receivedAt, createdAt } = newest
   if (receivedAt > now + STEP_MS) {
     return fail('clock', `it shows ${shown}, and an event arrived at ${instantText(receivedAt)}`, SET_CLOCK)
   }
-  if (createdAt !== null && createdAt > now + AHEAD_MS) {
+  // A clock that may run days ahead says nothing about this one.
+  const isMoved = endpoints.some((one) => one.name === endpoint && one.aheadAtMostMs > USUAL_AHEAD_MS)
+  if (createdAt !== null && createdAt > now + AHEAD_MS && !isMoved) {
     return warn('clock', `it shows ${shown}, and an event is dated ${instantText(createdAt)}`, SET_CLOCK)
   }
   return ok('clock', shown)

@@ -76,7 +76,7 @@ async function* examineStore(examination: Examination): AsyncGenerator<Finding> 
       ...(postgres === undefined
         ? { disk: async () => checkDisk(file) }
         : { database: () => checkServer(db) }),
-      clock: () => checkClock(db, daemon.facts, clock()),
+      clock: () => checkClock(db, config.endpoints, daemon.facts, clock()),
       deliveries: async () => checkDeliveries(config.endpoints, await readGaps(db, clock())),
       events: () => checkEvents(db, clock()),
       ...(thorough && { 'body hashes': () => checkBodyHashes(db) }),

@@ -90,6 +90,7 @@ function receiveWebhook(deps: WebhookDeps): RawHandler<'endpoint'> {
     const receipt = await ingest({
       endpoint: endpoint.name,
       environment: endpoint.environment,
+      aheadAtMostMs: endpoint.aheadAtMostMs,
       body,
       headers: {
         event: headers[EVENT_HEADER]?.join(', ') ?? null,

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { MANUAL_ENDPOINT } from '../ingest/prepare.js'
 import { type Endpoint, MAX_TOLERANCE_SECONDS } from '../provider/endpoint.js'
-import { MAX_AHEAD_MS } from '../provider/envelope.js'
+import { USUAL_AHEAD_MS } from '../provider/envelope.js'
 import { parseManualEvent, parseNormalizedEvent } from '../provider/event.js'
 import { parseInstant } from '../provider/instant.js'
 import { isJsonObject } from '../provider/json.js'
@@ -132,11 +132,12 @@ export function readImportLine(
   const parsed = schemaOf(value).safeParse(value, { error: describeIssue })
   if (!parsed.success) return refuseLine('line_invalid', describeIssues(parsed.error))
   const { data } = parsed
-  if (data.receivedAt > now + MAX_AHEAD_MS) {
+  if (data.receivedAt > now + USUAL_AHEAD_MS) {
     return refuseLine('received_at_in_future', 'its time of receipt is more than a day in the future')
   }
   if (data.kind === 'manual') return readManual(data)
-  return data.kind === 'reading' ? readReading(data) : readDelivery(data, endpointNamed)
+  const endpoint = endpointNamed(data.endpoint)
+  return data.kind === 'reading' ? readReading(data, endpoint) : readDelivery(data, endpoint)
 }
 
 const NO_EXPORT =
@@ -160,10 +161,11 @@ function readManual({ environment, bodyBase64: body, receivedAt }: z.output<type
   return { outcome: 'read', delivery }
 }
 
-function readReading(line: z.output<typeof readingLine>): ReadLine {
+function readReading(line: z.output<typeof readingLine>, current: Endpoint | undefined): ReadLine {
   const { environment, endpoint, bodyBase64: body, receivedAt } = line
   const event = parseNormalizedEvent(line.event)
-  if (event === null || event.createdAt > receivedAt + MAX_AHEAD_MS) {
+  const aheadAtMostMs = current?.environment === environment ? current.aheadAtMostMs : USUAL_AHEAD_MS
+  if (event === null || event.createdAt > receivedAt + aheadAtMostMs) {
     return refuseLine('line_invalid', 'event cannot come from a delivery')
   }
   const { sha256: bodySha256, ...removed } = line.bodyRemoved
@@ -177,12 +179,8 @@ function readReading(line: z.output<typeof readingLine>): ReadLine {
   return { outcome: 'read', delivery: { environment, endpoint, headers, body, receivedAt, reading } }
 }
 
-function readDelivery(
-  line: z.output<typeof deliveryLine>,
-  endpointNamed: (name: string) => Endpoint | undefined,
-): ReadLine {
+function readDelivery(line: z.output<typeof deliveryLine>, endpoint: Endpoint | undefined): ReadLine {
   const { bodyBase64: body, receivedAt } = line
-  const endpoint = endpointNamed(line.endpoint)
   if (endpoint === undefined) return refuseLine('endpoint_not_found', 'no such endpoint is configured')
   const sent = distinct(line.headers)
   const check = verifySignatureAsOf({ body, headers: sent, endpoint })
@@ -193,8 +191,9 @@ function readDelivery(
     return refuseLine('received_at_unlikely', 'its time of receipt is over a day from its signed time')
   }
   const headers = { event: sent[EVENT_HEADER]?.join(', ') ?? null, timestamp, signature }
-  const { name, environment } = endpoint
-  return { outcome: 'read', delivery: { endpoint: name, environment, body, headers, receivedAt } }
+  const { name, environment, aheadAtMostMs } = endpoint
+  const delivery = { endpoint: name, environment, body, headers, receivedAt, aheadAtMostMs }
+  return { outcome: 'read', delivery }
 }
 
 const SIGNATURE_DETAIL: Readonly<Record<LastingRefusal['code'], string>> = {

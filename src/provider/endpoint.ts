@@ -17,4 +17,6 @@ export interface Endpoint {
   readonly secrets: readonly SigningSecret[]
   /** How far a delivery's timestamp may be from now, in either direction. */
   readonly toleranceSeconds: number
+  /** How far ahead of its receipt an event may be dated: over a day only in the sandbox, whose clock can be moved. */
+  readonly aheadAtMostMs: number
 }

@@ -2,8 +2,8 @@ import type { Environment, NormalizedEvent, QuarantineReason } from './event.js'
 import { instant, text } from './fields.js'
 import type { JsonObject } from './json.js'
 
-/** How far in the future an event may be dated: clocks differ by seconds, time zones by less than a day. */
-export const MAX_AHEAD_MS = 24 * 60 * 60 * 1000
+/** How far ahead of its receipt an event may be dated: clocks differ by seconds, time zones by less than a day. */
+export const USUAL_AHEAD_MS = 24 * 60 * 60 * 1000
 
 /** The envelope of an event of either generation; `data` is still unparsed. */
 export interface Envelope {
@@ -24,6 +24,8 @@ export interface ReceiptContext {
   readonly environment: Environment
   /** Epoch milliseconds. */
   readonly receivedAt: number
+  /** How far ahead of its receipt the event may be dated; left out: a day. */
+  readonly aheadAtMostMs?: number | undefined
 }
 
 /** The envelope, or why the event can't be used. */
@@ -35,7 +37,8 @@ export function readEnvelope(
   const { type, createdAt: camel, created_at: snake, livemode } = body
   const createdAt = instant(typeof camel === 'string' ? camel : snake)
   if (createdAt === null) return 'created_at_invalid'
-  if (createdAt > context.receivedAt + MAX_AHEAD_MS) return 'created_at_in_future'
+  if (createdAt > context.receivedAt + (context.aheadAtMostMs ?? USUAL_AHEAD_MS))
+    return 'created_at_in_future'
   // Only v3 says which environment it means; other events belong to their endpoint's.
   if (typeof livemode === 'boolean' && livemode !== (context.environment === 'live')) {
     return 'livemode_mismatch'

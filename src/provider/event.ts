@@ -173,7 +173,8 @@ export const QUARANTINE_TEXT = {
   duplicate_keys: 'cannot be used, since its body has a key twice, and nobody knows which one counts',
   id_invalid: 'cannot be used, since it has no id that could be kept',
   created_at_invalid: 'cannot be used, since it does not say when it happened',
-  created_at_in_future: 'cannot be used, since it is dated more than a day ahead of its receipt',
+  created_at_in_future:
+    'cannot be used, since it is dated further ahead of its receipt than its endpoint accepts',
   livemode_mismatch: 'cannot be used, since it is about another environment than its endpoint',
   reference_id_invalid: 'cannot be used, since an id that it names could not be kept',
   normalizer_failed: 'cannot be used, since reading it failed by a bug',

@@ -6,7 +6,7 @@ import { type JobScope, loadBodies, type ReplayedEvent } from '../store/recomput
 import { type Db, ENVIRONMENTS, eventKey } from '../store/schema.js'
 import { isAltered } from '../store/stored-form.js'
 
-/** The environment of every configured endpoint, by its name. */
+/** Every configured endpoint, by its name. */
 export type Endpoints = NonNullable<JobScope['endpoints']>
 
 /** The result of reading a stored event again. */
@@ -37,7 +37,8 @@ const NO_HEADERS = 'null'
 
 /**
  * Reads stored events from their bytes, as if they arrived now through their endpoint. If two have the same id, the
- * one that has it already, or came first, is read.
+ * one that has it already, or came first, is read. What was accepted once stays so: how far ahead an event may be dated
+ * is a rule for what arrives.
  */
 export async function readAgain(db: Db, seqs: readonly number[], endpoints: Endpoints, taken: TakenIds) {
   const found = new Map<number, ReadAgain>()
@@ -45,11 +46,14 @@ export async function readAgain(db: Db, seqs: readonly number[], endpoints: Endp
   for await (const { body, ...row } of loadBodies(db, seqs)) {
     const { environment, endpoint, received_at: receivedAt } = row
     if (row.headers === NO_HEADERS) found.set(row.seq, { kind: 'byHand' })
-    else if ((endpoints[endpoint] ?? environment) !== environment) found.set(row.seq, { kind: 'skipped' })
+    else if ((endpoints[endpoint]?.environment ?? environment) !== environment)
+      found.set(row.seq, { kind: 'skipped' })
     else if (row.body_removed !== null) found.set(row.seq, { kind: 'notReplayable' })
     else if (body === null || isAltered({ ...row, body })) found.set(row.seq, { kind: 'altered' })
     else {
-      const normalized = normalise(body, { environment, receivedAt })
+      const wasAccepted = row.disposition !== 'quarantined'
+      const aheadAtMostMs = wasAccepted ? Number.POSITIVE_INFINITY : endpoints[endpoint]?.aheadAtMostMs
+      const normalized = normalise(body, { environment, receivedAt, aheadAtMostMs })
       const eventId = eventIdOf(normalized, row.body_sha256)
       const event = normalized.ok ? normalized.event : null
       const reason = normalized.ok ? null : normalized.reason

@@ -24,12 +24,13 @@ input[type=radio] { height: 1.25rem; vertical-align: middle; width: 1.25rem }
 button { cursor: pointer; font-weight: 600; margin-top: 1rem }
 .price { font-size: 1.6rem; font-weight: 600 }
 .note { border-left: .3rem solid; padding-left: .75rem }
+a { color: inherit }
 dd { margin: 0 0 .5rem; overflow-wrap: anywhere }
 `
 const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64')
 const HEADERS = {
   'Content-Security-Policy': `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`,
-  'Referrer-Policy': 'no-referrer',
+  'Referrer-Policy': 'same-origin',
   'X-Content-Type-Options': 'nosniff',
 }
 

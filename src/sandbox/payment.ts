@@ -34,10 +34,10 @@ const AFTER_FAILURE: readonly PaymentStatus[] = [
 ]
 
 /** Every legal move. A failed payment may be paid again until its deadline. */
-const MOVES: Readonly<Record<PaymentStatus, readonly PaymentStatus[]>> = {
+export const MOVES: Readonly<Record<PaymentStatus, readonly PaymentStatus[]>> = {
   PENDING: [...AFTER_FAILURE, 'EXPIRED'],
   PENDING_3DS: ['AUTHORIZED', 'FAILED', 'DECLINED', 'CANCELED', 'EXPIRED'],
-  PENDING_REDIRECT: ['PENDING_3DS', 'AUTHORIZED', 'FAILED', 'DECLINED', 'CANCELED', 'EXPIRED'],
+  PENDING_REDIRECT: ['PENDING_3DS', 'AUTHORIZED', 'FAILED', 'DECLINED'],
   AUTHORIZED: ['COMPLETED', 'FAILED', 'CANCELED'],
   PARTIAL: ['RECEIVED', 'FAILED', 'CANCELED', 'EXPIRED'],
   RECEIVED: ['BRIDGING', 'COMPLETED', 'FAILED'],

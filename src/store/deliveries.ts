@@ -73,10 +73,10 @@ export async function loadPaces(db: Db): Promise<ReadonlyMap<string, DeliveryPac
   return new Map(rows.map(({ endpoint, pace }) => [endpoint, JSON.parse(pace) as DeliveryPace]))
 }
 
-/** When the newest event arrived, and its time by its sender's clock; null if nothing is stored. */
+/** When and where the newest event arrived, and its time by its sender's clock; null if nothing is stored. */
 export async function loadNewestTimes(db: Db) {
-  const { rows } = await sql<{ receivedAt: number; createdAt: number | null }>`
-    select received_at as "receivedAt", created_at as "createdAt" from events
+  const { rows } = await sql<{ endpoint: string; receivedAt: number; createdAt: number | null }>`
+    select endpoint, received_at as "receivedAt", created_at as "createdAt" from events
     order by seq desc limit 1`.execute(db)
   return rows[0] ?? null
 }

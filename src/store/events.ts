@@ -56,6 +56,8 @@ export interface DeliveryInput
   extends Pick<DeliveredEvent, 'environment' | 'endpoint' | 'receivedAt' | 'headers'> {
   /** The exact bytes; with a `reading`, the rest of them, or empty. */
   readonly body: Buffer
+  /** How far ahead of its receipt its endpoint lets it be dated; left out: a day. */
+  readonly aheadAtMostMs?: number
   /** The normalised event, if its bytes were removed or rewritten. */
   readonly reading?: {
     readonly event: NormalizedEvent

@@ -4,6 +4,7 @@ import { type Selectable, sql } from 'kysely'
 import type { SourceKey } from '../entitlements/model.js'
 import type { Policy } from '../entitlements/policy.js'
 import { LatchkeyError } from '../errors.js'
+import type { Endpoint } from '../provider/endpoint.js'
 import type { Environment } from '../provider/event.js'
 import { bulkLookup, lookupAs, statementAbout } from './bulk.js'
 import type { Row } from './engine.js'
@@ -39,8 +40,8 @@ export type ReplayCounts = Readonly<typeof NOTHING_READ>
 export interface JobScope {
   /** Which events; of a list of environments, all. */
   readonly scope: EventFilter | readonly Environment[]
-  /** The environment of every configured endpoint, by name, if events are read again; null: they are not. */
-  readonly endpoints: Readonly<Record<string, Environment>> | null
+  /** Every configured endpoint, by name, if events are read again; null: they are not. */
+  readonly endpoints: Readonly<Record<string, Pick<Endpoint, 'environment' | 'aheadAtMostMs'>>> | null
 }
 
 /** A job that writes, running or interrupted. */

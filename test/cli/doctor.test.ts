@@ -327,6 +327,10 @@ const CASES: Readonly<Record<string, Case>> = {
   },
   'clock fail: an event arrived later than now': { incoming: [arrived(NOW + 120_000, { createdAt: NOW })] },
   'clock warn: an event happened well after now': { incoming: [arrived(NOW, { createdAt: NOW + 360_000 })] },
+  'clock ok: the sender’s may be moved ahead': {
+    config: { endpoints: { v3: { ...endpoint('sandbox', 'whsec_v3_0123456789abcdef'), aheadAtMost: '1y' } } },
+    incoming: [arrived(NOW, { createdAt: NOW + 300 * DAY })],
+  },
   'clock ok: the sender’s runs ahead a little': { incoming: [arrived(NOW, { createdAt: NOW + 240_000 })] },
   'quarantined warn: there are some': {
     incoming: ['{', '['].map((body) => deliveryOf(body, { receivedAt: NOW - HOUR })),

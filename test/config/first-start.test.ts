@@ -24,7 +24,13 @@ describe('the config of a first start', () => {
     expect(warnings).toEqual([])
     const secrets = [{ secret: expect.stringMatching(/^whsec_[\w-]{43}$/), notAfter: null }]
     expect(config.endpoints).toEqual([
-      { name: 'sandbox', environment: 'sandbox', secrets, toleranceSeconds: 300 },
+      {
+        name: 'sandbox',
+        environment: 'sandbox',
+        secrets,
+        toleranceSeconds: 300,
+        aheadAtMostMs: 3_650 * 86_400_000,
+      },
     ])
     const sha256 = createHash('sha256').update(key).digest('hex')
     const scopes = ['read', 'write', 'events', 'metrics', 'admin']

@@ -30,6 +30,7 @@ describe('a config file', () => {
           environment: 'live',
           secrets: [{ secret: 'whsec_a', notAfter: null }],
           toleranceSeconds: 300,
+          aheadAtMostMs: 86_400_000,
         },
       ],
       apiKeys: [],

@@ -19,6 +19,9 @@ const HASH_OF_NOTHING = `sha256:${createHash('sha256').digest('hex')}`
 const tolerant = (toleranceSeconds: unknown) => ({
   endpoints: { v3: { ...endpoint('live', SECRET), toleranceSeconds } },
 })
+const ahead = (environment: 'live' | 'sandbox', aheadAtMost: unknown) => ({
+  endpoints: { v3: { ...endpoint(environment, SECRET), aheadAtMost } },
+})
 const keyWith = (change: object) => ({ api: { keys: [{ ...KEY, ...change }] } })
 const target = (told: object) => ({ products: { pro_x: { targets: [told] } } })
 const webhook = (told: object) => ({ sync: { webhook: told } })
@@ -50,6 +53,12 @@ const REFUSED: Readonly<Record<string, readonly unknown[]>> = {
     (notAfter) => v3({ secret: SECRET, notAfter }),
   ),
   'endpoints.v3.toleranceSeconds: must be …': [0, -1, 1.5, 86_401, '300'].map(tolerant),
+  'endpoints.v3.aheadAtMost: must be a duration…': ['1', '0d', '1.5d', '1000y', 'P1D'].map((given) =>
+    ahead('sandbox', given),
+  ),
+  'endpoints.v3.aheadAtMost: is over 1d, and the endpoint is live…': ['25h', '2d', '1w', '10y'].map((given) =>
+    ahead('live', given),
+  ),
   'endpoints…: must be a name of 1 to 64 of a-z, 0-9 and "-"': ['V3', 'a b', '', LONG, 'ä', 'a.b'].map(named),
   'endpoints.sandbox.secrets[1].secret: is also a secret of the live endpoint live: use separate secrets for sandbox and live':
     [
@@ -84,7 +93,7 @@ const REFUSED: Readonly<Record<string, readonly unknown[]>> = {
     '-1d',
     '1.5h',
     '45D',
-    '1y',
+    '1Y',
     '3W',
     '9999999d',
     45,

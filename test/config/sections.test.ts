@@ -45,6 +45,17 @@ describe('an endpoint', () => {
     expect(load({ endpoints }).config.endpoints.map(({ name }) => name)).toEqual(names)
   })
 
+  it.each([
+    [undefined, DAY],
+    ['5m', 300_000],
+    ['24h', DAY],
+    ['10y', 3_650 * DAY],
+    ['999y', 999 * 365 * DAY],
+  ])('takes events dated %s ahead, which is %d ms', (aheadAtMost, expected) => {
+    const sandbox = { ...endpoint('sandbox', SECRET), ...(aheadAtMost && { aheadAtMost }) }
+    expect(load({ endpoints: { sandbox } }).config.endpoints[0]?.aheadAtMostMs).toBe(expected)
+  })
+
   it('warns of a secret that can be guessed, has white space around it or begins otherwise', () => {
     const secrets = [
       'whsec_123456789012345',

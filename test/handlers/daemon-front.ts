@@ -32,6 +32,7 @@ export const LIVE: Endpoint = {
     { secret: OLD_SECRET, notAfter: NOW - 1 },
   ],
   toleranceSeconds: 300,
+  aheadAtMostMs: 86_400_000,
 }
 
 /** A rebuild or a comparison that has just begun. */
@@ -308,7 +309,7 @@ const REPLAY: Replay = {
       from: NOW,
       to: null,
     },
-    endpoints: { live: 'live' },
+    endpoints: { live: { environment: 'live', aheadAtMostMs: 86_400_000 } },
     policy: null,
   },
   startedAt: NOW,

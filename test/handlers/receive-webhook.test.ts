@@ -19,6 +19,7 @@ describe('an authentic delivery', () => {
       {
         endpoint: 'v3',
         environment: 'live',
+        aheadAtMostMs: 86_400_000,
         body: Buffer.from(BODY),
         headers: {
           event: 'payment.succeeded',

@@ -40,7 +40,7 @@ const jobsOn = async (apply: Apply, clock = () => NOW, onWrite = () => {}) => {
         return performSyncWrite(trx, name, change, clock())
       }),
     isRecomputing: async () => false,
-    endpoints: () => ({ v3: 'live' }),
+    endpoints: () => ({ v3: { environment: 'live', aheadAtMostMs: 86_400_000 } }),
     previewCalls: async () => ({ gives: 0, takes: 0, sample: [] }),
     clock,
     log: pino({ level: 'silent' }),

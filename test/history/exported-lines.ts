@@ -16,12 +16,14 @@ export const ENDPOINTS: readonly Endpoint[] = [
       { secret: 'whsec_ended', notAfter: SIGNED_AT },
     ],
     toleranceSeconds: 300,
+    aheadAtMostMs: 86_400_000,
   },
   {
     name: 'sandbox',
     environment: 'sandbox',
     secrets: [{ secret: 'whsec_sandbox', notAfter: null }],
     toleranceSeconds: 300,
+    aheadAtMostMs: 86_400_000,
   },
 ]
 

@@ -31,7 +31,8 @@ const signedDelivery = fc
     const timestamp = String(seconds)
     const signature = signBody(`whsec_${endpoint}`, timestamp, body)
     const headers = { event, timestamp, signature }
-    return { endpoint, environment: endpoint, body, headers, receivedAt: seconds * 1_000 + later }
+    const receivedAt = seconds * 1_000 + later
+    return { endpoint, environment: endpoint, body, headers, receivedAt, aheadAtMostMs: DAY_MS }
   })
 
 const byHandDelivery = fc
@@ -188,6 +189,24 @@ describe('a line of an export', () => {
     expect(readImportLine(readingLine(), endpointNamed, NOW)).toMatchObject({ outcome: 'read' })
     expect(readImportLine(readingLine(told), endpointNamed, NOW)).toMatchObject(refused('line_invalid'))
   })
+
+  it.each(['live', 'sandbox'] as const)(
+    'of what was read at %s may be as far ahead as its endpoint accepts',
+    (name) => {
+      const aheadAtMostMs = 300 * DAY_MS
+      const named = (one: string) => {
+        const endpoint = endpointNamed(one)
+        return endpoint?.environment === 'sandbox' ? { ...endpoint, aheadAtMostMs } : endpoint
+      }
+      const line = readingLine({
+        event: { createdAt: SIGNED_AT + aheadAtMostMs },
+        environment: name,
+        endpoint: name,
+      })
+      const outcome = name === 'sandbox' ? 'read' : 'refused'
+      expect(readImportLine(line, named, NOW)).toMatchObject({ outcome })
+    },
+  )
 
   it('of an older or a newer version is read with null in what it lacks, and without what only that knows', () => {
     const { event: known } = sampleOf('payment.refunded', 'live')

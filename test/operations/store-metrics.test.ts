@@ -66,6 +66,7 @@ it('says when a name is left without a key, and an endpoint without a secret', a
     name,
     environment: 'live' as const,
     toleranceSeconds: 300,
+    aheadAtMostMs: 86_400_000,
     secrets: ends.map((notAfter) => ({ secret: 'whsec_never_shown', notAfter })),
   })
   addDaemonMetrics(registry, async () => ({

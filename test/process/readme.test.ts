@@ -12,11 +12,13 @@ import {
   CONFIG,
   configuredFolder,
   keyEntry,
+  latchkey,
   ROOT,
   type RunningProgram,
   type ServedDaemon,
   serve,
   startProgram,
+  temporaryFolder,
 } from '../world.js'
 import {
   blocks,
@@ -72,6 +74,7 @@ async function readerIn(folder: string, secrets: Readonly<Record<string, string>
   const port = String(await freePort())
   const env = {
     LATCHKEY_PORT: port,
+    SANDBOX_PORT: String(await freePort()),
     npm_config_offline: 'true',
     npm_config_update_notifier: 'false',
     ...secrets,
@@ -95,6 +98,12 @@ const countReloads = ({ daemon }: Reader): number =>
 
 /** Does what one block says, and answers with what was printed. */
 async function perform(reader: Reader, text: string): Promise<string> {
+  if (/^(npx )?latchkey sandbox &$/.test(text)) {
+    const { folder, env } = reader
+    const sandbox = startProgram(latchkey('sandbox', '--port', env.SANDBOX_PORT ?? ''), { folder, env })
+    await sandbox.until(/^delivers to /m)
+    return ''
+  }
   const start = /^(npm ci && npm start|latchkey serve)$/m.exec(text)
   let script = text.slice(0, start?.index)
   for (const [written, real] of Object.entries(reader.known)) {
@@ -112,11 +121,20 @@ async function perform(reader: Reader, text: string): Promise<string> {
   return printed
 }
 
-/** Follows a page from top to bottom, and compares what it shows with what was printed. */
-async function follow(reader: Reader, page: Page, edits = false): Promise<void> {
+/**
+ * Follows a page from top to bottom, and compares what it shows with what was printed.
+ * @param edits whether the page's config is put into the reader's
+ * @param without the commands that this reader leaves out
+ */
+async function follow(
+  reader: Reader,
+  page: Page,
+  { edits = false, without = /^$/ }: { readonly edits?: boolean; readonly without?: RegExp } = {},
+): Promise<void> {
   let printed = ''
   for (const fence of fencesOf(page)) {
     const { language, text, outputOf } = fence
+    if (without.test(outputOf ?? text)) continue
     if (language === 'sh') {
       if (canRun(text)) printed = await perform(reader, text)
     } else if (outputOf !== null) {
@@ -166,16 +184,31 @@ describe('the examples of the README and of docs/', { timeout: TIMEOUT_MS }, () 
   it('do what they say, one after the other, in a checkout that needs no network', async () => {
     expect(textOf('README.md')).toContain(`\`${KEY_FROM_FILE}\``)
     const reader = await readerIn(installedCheckout())
-    await follow(reader, 'README.md')
+    // The pages show the answers about the one customer of the single events.
+    await follow(reader, 'README.md', { without: /latchkey sandbox/ })
     addKeys(reader.folder, [READERS_ENTRY])
     await follow(reader, 'docs/config.md')
     // The page reloads the config before its first question.
     changeConfig(reader.folder, { products: { pro_1: { features: ['export'] } } })
     await follow(reader, 'docs/api.md')
-    await follow(reader, 'docs/policy.md', true)
+    await follow(reader, 'docs/policy.md', { edits: true })
     await follow(reader, 'docs/operating.md')
     await follow(reader, 'docs/data-protection.md')
     await follow(reader, 'docs/upgrading.md')
+  })
+
+  it('bring a newcomer from nothing to a customer who comes and goes', async () => {
+    await follow(await readerIn(installedCheckout()), 'README.md')
+  })
+
+  it('play a renewal, a refund and an upgrade with the sandbox', async () => {
+    const reader = await readerIn(temporaryFolder())
+    await reader.shell.run('latchkey init')
+    reader.daemon = await serve(reader.folder, reader.env)
+    await follow(reader, 'docs/sandbox.md')
+    const [, truth = ''] = (await reader.shell.run('latchkey sandbox show truth')).split('\naccess')
+    const checked = await reader.shell.run('latchkey check --email ann@example.com')
+    expect(checked.match(/^pro_\w+(?= +active)/gm)).toEqual(truth.match(/pro_\w+/g))
   })
 
   it('give and take roles, let people into groups, and send changes to the receiver shown', async () => {
@@ -234,7 +267,9 @@ describe('the examples of the README and of docs/', { timeout: TIMEOUT_MS }, () 
   it.skipIf(!HAS_CURL || !HAS_SCRIPT)(
     'ask with the key that a first start printed on a terminal',
     async () => {
-      const [, , , first, , query] = blocks('sh', ['README.md'])
+      const examples = blocks('sh', ['README.md'])
+      const first = examples.find(({ text }) => text.includes('latchkey trigger'))
+      const query = examples.find(({ text }) => text.startsWith('curl'))
       const folder = installedCheckout()
       const { env, known } = await readerIn(folder)
       const shell = openShell(folder, env, true)

@@ -17,6 +17,7 @@ export const PAGES = [
   'docs/upgrading.md',
   'docs/operating.md',
   'docs/sandbox.md',
+  'docs/sandbox-reference.md',
   'docs/data-protection.md',
   'docs/roles-and-groups.md',
   'docs/webhooks.md',
@@ -87,8 +88,6 @@ export const NOT_RUN: Readonly<Record<string, string>> = {
     'it changes the machine, as root',
   'sudo --user=latchkey latchkey doctor --config /var/lib/latchkey/config.json':
     'it needs the user that the example before makes; the next page runs latchkey doctor',
-  'latchkey sandbox start --from 2025-10-01T00:00:00Z':
-    'it never ends; test/sandbox/command-line.test.ts runs it beside a daemon, with its commands',
   'docker build --tag=latchkey .': 'it starts a container, for which a machine need not have an engine',
   'payments service          your app, operators, commands': 'a drawing',
 }
@@ -159,8 +158,10 @@ export function openShell(folder: string, env: Readonly<Record<string, string>>,
   mkdirSync(bin)
   writeFileSync(join(home, '.curlrc'), CURL_CONFIG)
   const program = `'${process.execPath}' '${join(ROOT, 'bin', 'latchkey.js')}'`
-  writeProgram(join(bin, 'latchkey'), `exec ${program} "$@"`)
-  if (!withNpx) writeProgram(join(bin, 'npx'), `shift; exec ${program} "$@"`)
+  // Another sandbox may run on this machine.
+  const onItsPort = 'test "$1" = sandbox && set -- "$@" --port "$SANDBOX_PORT"'
+  writeProgram(join(bin, 'latchkey'), `${onItsPort}\nexec ${program} "$@"`)
+  if (!withNpx) writeProgram(join(bin, 'npx'), `shift\n${onItsPort}\nexec ${program} "$@"`)
   const child = spawn('sh', [], {
     cwd: folder,
     env: { ...env, HOME: home, PATH: `${bin}:${process.env.PATH}` },

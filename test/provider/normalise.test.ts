@@ -103,6 +103,17 @@ describe('createdAt', () => {
     expect(at(DAY_MS)).toMatchObject({ ok: true })
     expect(at(DAY_MS + 1)).toEqual({ ok: false, reason: 'created_at_in_future', id: 'evt_1' })
   })
+
+  it.each([1, 60_000, 3_650 * DAY_MS])(
+    'may lie %d ms ahead of receipt where the endpoint says so',
+    (limit) => {
+      const read = (ahead: number) => {
+        const body = Buffer.from(JSON.stringify({ id: 'evt_1', createdAt: new Date(RECEIVED_AT + ahead) }))
+        return normalise(body, { environment: 'sandbox', receivedAt: RECEIVED_AT, aheadAtMostMs: limit }).ok
+      }
+      expect([read(limit), read(limit + 1)]).toEqual([true, false])
+    },
+  )
 })
 
 describe('livemode', () => {

@@ -146,7 +146,7 @@ it.each<[string, RecomputePlan, RecomputePlan, number]>([
   [
     'a replay begins again where an endpoint has moved since',
     replayOf(),
-    replayOf({}, { endpoints: { v3: 'live' } }),
+    replayOf({}, { endpoints: { v3: { environment: 'live', aheadAtMostMs: 86_400_000 } } }),
     0,
   ],
 ])('%s', async (_, plan, next, from) => {

@@ -63,6 +63,31 @@ describe('latchkey sandbox', () => {
     expect(await asked(service, 'show truth')).toMatchObject({ access: [] })
   })
 
+  it('takes names and emails for ids, and the newest of several', async () => {
+    const service = await startService()
+    for (const price of [1900, 4900])
+      await asked(service, `create product --name Gold --price ${price} --every 30`)
+    const plain = await asked(service, 'create product --name Plain --price 900 --every 30')
+    const buy = 'create subscription --product Gold --email Ann@example.com --card tok_good'
+    const { id, payment } = await asked(service, buy)
+    expect(payment).toMatchObject({ priceCents: '4900' })
+    await asked(service, 'advance 31d')
+    const refunded = await asked(service, `refund ${id}`)
+    expect(refunded).toMatchObject({ subscriptionId: id, status: 'REFUNDED' })
+    expect(refunded.id).not.toBe(payment.id)
+    expect(await asked(service, 'show ann@example.com')).toMatchObject({ id: refunded.customerId })
+    expect(await asked(service, 'change-plan ann@example.com --product Plain')).toMatchObject({
+      scheduledChange: { targetPriceId: plain.id },
+    })
+    expect(await asked(service, 'cancel ann@example.com')).toMatchObject({ id, status: 'CANCELED' })
+    for (const odd of ['refund sub_x', 'refund bob@example.com', 'create payment --product Silver']) {
+      expect(await run(temporaryFolder(), `sandbox ${odd} ${where(service)}`)).toMatchObject({
+        code: 2,
+        stderr: expect.stringMatching(/knows none of its \w+ by "(sub_x|bob@example.com|Silver)"/),
+      })
+    }
+  })
+
   it('says what the sandbox refuses, and what to do where none runs', async () => {
     const service = await startService()
     const refused = await run(temporaryFolder(), `sandbox pay pay_x ${where(service)}`)
@@ -123,7 +148,7 @@ describe('latchkey sandbox beside a daemon', () => {
     const folder = configuredFolder({
       server: { port: 0 },
       endpoints: {
-        sandbox: { environment: 'sandbox', secrets: [SECRET] },
+        sandbox: { environment: 'sandbox', secrets: [SECRET], aheadAtMost: '10y' },
         'sandbox-v2': { environment: 'sandbox', secrets: [`${SECRET}_2`] },
       },
       api: { keys: [{ ...keyEntry('app', key), environments: ['sandbox'] }] },
@@ -132,7 +157,7 @@ describe('latchkey sandbox beside a daemon', () => {
     const program = startProgram(latchkey('sandbox', '--port', '0'), { folder })
     const [, url = ''] = await program.until(/sandbox on (http:\S+)/)
     expect(program.stdout()).toMatch(
-      /delivers to http:\S+\/webhooks\/sandbox \(v3\)\ndelivers to \S+\/webhooks\/sandbox-v2 \(v2\)\n$/,
+      /delivers to http:\S+\/webhooks\/sandbox \(v3\)\ndelivers to \S+\/webhooks\/sandbox-v2 \(v2\)\nmind: [^\n]+ endpoints\.sandbox-v2\.aheadAtMost [^\n]+\n$/,
     )
     const keyFile = join(folder, 'data', 'sandbox-key.txt')
     expect(statSync(keyFile).mode & 0o777).toBe(0o600)

@@ -16,7 +16,7 @@ export interface SandboxRequest {
 
 type Given = Readonly<Record<string, string | undefined>>
 
-interface Act {
+export interface Act {
   readonly about: string
   /** The name of its argument; null: it has none. */
   readonly argument: string | null
@@ -59,14 +59,14 @@ export const SANDBOX_ACTS: Readonly<Record<string, Act>> = {
     argument: 'kind',
     examples: [
       'sandbox create product --name Gold --every 30',
-      'sandbox create subscription --product pro_1',
+      'sandbox create subscription --product Gold --email ann@example.com --card tok_good',
     ],
     options: {
       name: 'the name of the product or the customer',
       price: 'the price of the product, in cents (default: 1900)',
       currency: 'EUR or USD (default: EUR)',
       every: 'the days of a cycle; left out: the product is one-time',
-      product: 'the product to buy',
+      product: 'the product to buy, by id or name',
       customer: 'the customer who buys',
       email: 'the email of who buys (default: customer@example.com)',
       ref: "the merchant's own reference",
@@ -111,7 +111,7 @@ export const SANDBOX_ACTS: Readonly<Record<string, Act>> = {
   refund: {
     about: 'refund a payment, in full or in part',
     argument: 'payment',
-    examples: ['sandbox refund pay_1 --amount 500'],
+    examples: ['sandbox refund pay_1 --amount 500', 'sandbox refund ann@example.com'],
     options: { amount: 'in cents (default: all that is left)' },
     request: (payment, { amount }) =>
       post(`/sandbox/payments/${id(payment)}/refund`, { amountInCents: number('amount', amount) }),
@@ -134,9 +134,9 @@ export const SANDBOX_ACTS: Readonly<Record<string, Act>> = {
   'change-plan': {
     about: 'move a subscription to another product',
     argument: 'subscription',
-    examples: ['sandbox change-plan sub_1 --product pro_2'],
+    examples: ['sandbox change-plan ann@example.com --product Gold'],
     options: {
-      product: 'the product to move to',
+      product: 'the product to move to, by id or name',
       effective: 'auto, now or period_end',
       proration: 'delta or none',
       card: 'a fresh test card',

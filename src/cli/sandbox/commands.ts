@@ -12,6 +12,7 @@ import { pathOf } from '../known.js'
 import { detailText, linesText } from '../text.js'
 import { currentSecret, webhooksUrl } from '../trigger.js'
 import { askSandbox, readSandboxKey, SANDBOX_ACTS, SANDBOX_PORT, sandboxKeyFile } from './acts.js'
+import { type AskSandbox, idOf, productOf } from './named.js'
 
 function parseKey(text: string): string {
   if (/^sk_sandbox_[\w-]+$/.test(text)) return text
@@ -29,6 +30,8 @@ const START = {
   seed: withDefault(value('<n>', 'ids and faults follow from it', parseBetween(0, 2 ** 31)), 1),
 }
 
+const DAY_MS = 24 * 60 * 60 * 1000
+
 /** `latchkey sandbox`: the payments service, delivering to the daemon of the config, until a signal stops it. */
 const startCommand = command('sandbox start', {
   about: 'run the payments service on this machine; the same as `latchkey sandbox`',
@@ -43,7 +46,8 @@ const startCommand = command('sandbox start', {
     writeFileSync(keyFile, `${key}\n`, { mode: 0o600 })
     const { startSandbox } = await import('../../sandbox/sandbox.js')
     const sandbox = await startSandbox({
-      ...{ key, endpoints, port: options.port, seed: options.seed, clock: context.now },
+      ...{ key, endpoints: endpoints.map(({ url, secret, generation }) => ({ url, secret, generation })) },
+      ...{ port: options.port, seed: options.seed, clock: context.now },
       ...(options.from !== undefined && { from: options.from }),
       ...(options.file !== undefined && { file: resolve(context.folder, options.file) }),
       report: (error) => context.err(`${error instanceof Error ? error.stack : String(error)}\n`),
@@ -53,6 +57,8 @@ const startCommand = command('sandbox start', {
       throw new LatchkeyError('usage', message, { cause: error })
     })
     const delivers = endpoints.map(({ url, generation }) => `delivers to ${url} (${generation})`)
+    const near =
+      options.from === undefined ? endpoints.filter(({ aheadAtMostMs }) => aheadAtMostMs <= DAY_MS) : []
     context.out(
       options.json
         ? `${JSON.stringify({ url: sandbox.url, key, endpoints: endpoints.map(({ url }) => url) })}\n`
@@ -62,6 +68,10 @@ const startCommand = command('sandbox start', {
             ...(delivers.length > 0
               ? delivers
               : ['delivers to nobody: register a webhook endpoint, or name a config']),
+            ...near.map(
+              ({ name }) =>
+                `mind: the daemon accepts no event of a clock that is moved over a day ahead; set endpoints.${name}.aheadAtMost to "10y", or start with --from in the past`,
+            ),
           ]),
     )
     await new Promise<void>((done) => {
@@ -81,6 +91,7 @@ async function endpointsOf(options: SharedOptions, context: CliContext) {
   if (own.length === 0) return []
   const base = await webhooksUrl(config)
   return own.map((endpoint) => ({
+    ...endpoint,
     url: `${base}${pathOf('webhooks', endpoint.name)}`,
     secret: currentSecret(endpoint, context.now()),
     generation: /legacy|v2/.test(endpoint.name) ? ('v2' as const) : ('v3' as const),
@@ -93,7 +104,7 @@ interface Asking extends SharedOptions {
 }
 
 /** Does one act of a running sandbox, given as words. @throws {LatchkeyError} `usage`, and those of the sandbox */
-function doAct(
+async function doAct(
   name: string,
   argument: string,
   given: Readonly<Record<string, string | undefined>>,
@@ -114,13 +125,18 @@ function doAct(
       'the key of the sandbox is unknown here: run this beside `latchkey sandbox`, or add --key',
     )
   }
-  return askSandbox(asking.port, key, act.request(argument, given))
+  const ask: AskSandbox = (request) => askSandbox(asking.port, key, request)
+  const { product } = given
+  const known = product === undefined ? given : { ...given, product: await productOf(ask, product) }
+  return ask(act.request(await idOf(ask, act, argument), known))
 }
 
 const ARGUMENTS: Readonly<Record<string, string>> = {
   kind: 'product, customer, payment or subscription',
   time: 'a duration such as 30d, or an instant',
-  what: 'an id, or clock, truth, deliveries, faults',
+  what: 'an id or an email, or clock, truth, deliveries, faults',
+  payment: 'its id; or a subscription or an email, for the newest',
+  subscription: 'its id; or an email, for the newest',
 }
 
 const actCommands = Object.entries(SANDBOX_ACTS).map(([name, { about, argument, examples, options }]) =>
