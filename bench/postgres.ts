@@ -1,7 +1,9 @@
 import { basename, join } from 'node:path'
 import { type LoadGenerator, startLoadGenerator } from './load/generator.js'
-import type { Deliveries } from './load/requests.js'
+import type { Deliveries, Workload } from './load/requests.js'
 import { ROUND_DEFAULTS, readOptions, roundOptions } from './options.js'
+import { ALONE } from './rebuild/deliveries-meanwhile.js'
+import { whileRebuilding } from './rebuild/rebuilding.js'
 import { fill } from './renewals.js'
 import { machineNow, report, type Section } from './results.js'
 import { type Contestant, describeRounds, measureRounds, type RoundOptions } from './rounds.js'
@@ -125,6 +127,36 @@ async function measureQuestions(load: LoadGenerator, rivals: readonly Rival[]): 
   }
 }
 
+/** Deliveries while one instance compares all that is stored with its events, again and again, and while it does not. */
+async function measureMeanwhile(load: LoadGenerator, rivals: readonly Rival[]): Promise<Section> {
+  const server = rivals.find(({ name }) => name === LATCHKEY)?.server
+  if (server === undefined) throw new Error('No instance was started.')
+  const workload: Workload = { kind: 'renewals', subscriptions }
+  let verified = 0
+  const note = () => {
+    verified += 1
+  }
+  const standings = await measureRounds(
+    load,
+    [
+      { name: ALONE, server, workload },
+      {
+        name: 'during a verification',
+        server,
+        workload,
+        meanwhile: (work) => whileRebuilding(server, '/rebuild/verification', note, work),
+      },
+    ],
+    options,
+  )
+  return {
+    title: 'Deliveries meanwhile',
+    explanation: `${describeRounds(options)} One instance. ${verified} verifications ended meanwhile.`,
+    table: standingsTable(standings, [ALONE]),
+    data: standings,
+  }
+}
+
 /** How many deliveries a part makes to each. */
 function sentIn({ warmUp = options.warmUp, requests = options.requests }: Partial<RoundOptions>): number {
   return options.rounds * (warmUp + requests)
@@ -180,6 +212,7 @@ async function measureAll(postgres: RunningPostgres): Promise<Section[]> {
     const sections: Section[] = []
     for (const part of PARTS) sections.push(await measure(load, rivals, part))
     for (const rival of rivals) await assertStored(rival)
+    sections.push(await measureMeanwhile(load, rivals))
     sections.push(await measureQuestions(load, rivals))
     return sections
   })
