@@ -4,14 +4,6 @@ import { STATUS_CODES } from 'node:http'
 import { z } from 'zod'
 import { ERRORS, type ErrorCode } from '../../src/errors.js'
 import * as answers from '../../src/handlers/answers.js'
-import type {
-  ApiDocument,
-  Content,
-  JsonSchema,
-  Operation,
-  Parameter,
-  Response,
-} from '../../src/handlers/api-document.js'
 import { ID_BOUNDS, LINES_TYPE } from '../../src/handlers/body.js'
 import { check } from '../../src/handlers/checks.js'
 import * as control from '../../src/handlers/control.js'
@@ -26,6 +18,7 @@ import { errorsOf, type Route, type RouteGroup } from '../../src/handlers/route.
 import { membership } from '../../src/handlers/sync/memberships.js'
 import { MESSAGE_TYPES, message, webhookMessage } from '../../src/handlers/sync/messages.js'
 import * as sync from '../../src/handlers/sync.js'
+import type { ApiDocument, Content, JsonSchema, Operation, Parameter, Response } from './api-document.js'
 import { EXAMPLES } from './examples.js'
 
 /** The names of types in generated clients. Other schemas are written where they are used. */

@@ -9,7 +9,6 @@ import { z } from 'zod'
 import { type Issue, LatchkeyError } from '../errors.js'
 import { isUsableId } from '../provider/ids.js'
 import { type ApiKey, UNLIMITED } from './api-key.js'
-import { STYLE_SOURCE } from './api-page.js'
 import { NO_ID, readParsed } from './body.js'
 import { BOTH, chooseEnvironment, parseParameters, pathOf, readParameters, requireBoth } from './query.js'
 import { type Content, type MountDeps, methodsOf, type RawHandler, type Route, type Stream } from './route.js'
@@ -197,6 +196,9 @@ function decodeSegment(segment: string): string | null {
     return null
   }
 }
+
+/** Allows the style of `openapi.html`, and no other. */
+const STYLE_SOURCE = "'sha256-cffLFcRazVDGnV317dFWzdKGgVB8mG7XhfrrwxvBmK8='"
 
 /** These paths as an Express app, and a problem 404 for all others. */
 export function createApp(paths: readonly MountedPath[], log: Logger): Express {

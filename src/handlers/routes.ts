@@ -3,7 +3,6 @@
 import { readFileSync } from 'node:fs'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { packageFile } from '../package-file.js'
-import { renderPage } from './api-page.js'
 import { type ChangeStreamRouteDeps, changeStreamRoute } from './change-stream.js'
 import { type CheckDeps, checkRoute } from './checks.js'
 import { type ControlDeps, controlRoutes, type KeysDeps, keysRoute } from './control.js'
@@ -43,16 +42,13 @@ export type RouteDeps = QuestionDeps &
 
 const FOR_ANYBODY = { scope: null, environments: 'none', query: 'any' } as const
 
-/** `npm run schema` makes it of this table. */
-const readDescription = once(() => readFileSync(packageFile('openapi.json')))
-const readPage = once(() => renderPage(JSON.parse(readDescription().toString('utf8'))))
+const files = new Map<string, Buffer>()
 
-function once<Value>(make: () => Value): () => Value {
-  let made: Value | undefined
-  return () => {
-    made ??= make()
-    return made
-  }
+/** A file that `npm run schema` makes of this table. Read once: anybody can ask for it. */
+function fileNamed(name: 'openapi.json' | 'openapi.html'): Buffer {
+  const content = files.get(name) ?? readFileSync(packageFile(name))
+  files.set(name, content)
+  return content
 }
 
 export const ROUTE_GROUPS: readonly RouteGroup<RouteDeps>[] = [
@@ -90,14 +86,14 @@ export const ROUTE_GROUPS: readonly RouteGroup<RouteDeps>[] = [
         summary: 'The API as an OpenAPI 3.1 document.',
         ...FOR_ANYBODY,
         answer: 'application/json',
-        handle: () => ({ content: readDescription(), type: 'application/json' }),
+        handle: () => ({ content: fileNamed('openapi.json'), type: 'application/json' }),
       }),
       route('GET /docs', {
         operationId: 'getApiDocs',
         summary: 'The same as a page to read.',
         ...FOR_ANYBODY,
         answer: 'text/html',
-        handle: () => ({ content: readPage(), type: 'text/html; charset=utf-8' }),
+        handle: () => ({ content: fileNamed('openapi.html'), type: 'text/html; charset=utf-8' }),
       }),
     ],
   },
