@@ -2,9 +2,9 @@ import { existsSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 import type { Logger } from 'pino'
 import type { Config } from './config/schema.js'
+import { type CurrentConfig, createCurrentConfig } from './daemon/current-config.js'
 import { createKeyUses } from './daemon/key-uses.js'
 import { atMostOnceASecond, logStoreState, readinessOf, usableSocket } from './daemon/notes.js'
-import { type CurrentConfig, createCurrentConfig, questionDeps } from './daemon/questions.js'
 import { startSchedules } from './daemon/schedules.js'
 import { startWriter } from './daemon/start-writer.js'
 import { createStartedParts, type StartedParts } from './daemon/started-parts.js'
@@ -148,7 +148,7 @@ async function assemble(config: Config, deps: DaemonDeps, started: StartedParts)
     readChangePage: (query) => readChangePage(store.reader, query),
     readCursor: async () =>
       formatCursor(await changeLogEpoch(store.reader), await latestCursor(store.reader)),
-    catalog: current.catalog,
+    catalog: current.forRoutes.catalog,
     log,
   })
   started.add('changeStream', changeStream.stop)
@@ -362,7 +362,7 @@ async function startFollowing(parts: Opened & Pick<Parts, 'changing'>) {
     ...(store.shared !== null && { isLeader: store.shared.isLeader }),
     readAccess: changing.readAccess,
     performAct: changing.performAct,
-    catalog: current.catalog,
+    catalog: current.forRoutes.catalog,
     registry: metrics.registry,
     clock,
     random,
@@ -426,14 +426,13 @@ async function serveRoutes(parts: Parts): Promise<Listeners> {
       sync: await nullIfAway(following.control.status().then(syncStateJson)),
     })
   listeners = await startListeners({
-    ...questionDeps(store.reader, config, current, {
-      keptAnswers: intake.keptAnswers,
-      comparisons: recomputing,
-      replays: recomputing,
-      sync: following.control,
-      keys: keyUses.list,
-      clock,
-    }),
+    ...current.forRoutes,
+    db: store.reader,
+    keptAnswers: intake.keptAnswers,
+    comparisons: recomputing,
+    replays: recomputing,
+    keys: keyUses.list,
+    clock,
     readAccess: changing.readAccess,
     sync: following.control,
     addresses: config.server,
@@ -449,7 +448,7 @@ async function serveRoutes(parts: Parts): Promise<Listeners> {
     examine,
     importLines: (lines, { dryRun, ...rules }) =>
       importLines(lines, rules, {
-        endpointNamed: current.endpointNamed,
+        endpointNamed: (name) => current.now().endpoints.find((endpoint) => endpoint.name === name),
         ingest: dryRun ? null : intake.ingest,
         clock,
       }),

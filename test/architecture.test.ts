@@ -32,9 +32,19 @@ const MAY_IMPORT: Readonly<
   history: { code: ['errors', 'provider', 'entitlements', 'store', 'ingest'] },
   people: { code: ['errors', 'provider', 'entitlements', 'store', 'ingest'] },
   sync: { code: ['errors', 'failure-limit', 'provider', 'store', 'entitlements'], typesOf: ['recompute'] },
+  // They ask the store themselves, instead of by a function for each question; what changes anything is handed in.
   handlers: {
-    code: ['errors', 'failure-limit', 'node-http', 'package-file', 'provider', 'entitlements'],
-    typesOf: ['doctor', 'ingest', 'history', 'operations', 'people', 'recompute', 'store', 'sync'],
+    code: [
+      'errors',
+      'failure-limit',
+      'node-http',
+      'package-file',
+      'provider',
+      'entitlements',
+      'store',
+      'history',
+    ],
+    typesOf: ['doctor', 'ingest', 'operations', 'people', 'recompute', 'sync'],
   },
   operations: {
     code: ['errors', 'package-file', 'store', 'system-refusal'],

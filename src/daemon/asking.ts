@@ -16,13 +16,15 @@ import { compareStored } from '../recompute/compare.js'
 import { brokenOff, finished, isReplay, type Job, newJob, progressed, type Replay } from '../recompute/job.js'
 import { REPLAY_SAMPLE } from '../recompute/jobs.js'
 import type { ComparePlan } from '../recompute/run.js'
+import { readAccess } from '../store/access.js'
 import { isStoreBroken, placeIn } from '../store/engine.js'
 import { assertCurrent } from '../store/migrate.js'
 import type { Db } from '../store/schema.js'
 import { loadKeyUse, loadPolicy } from '../store/settings.js'
 import { damaged, watchRest } from '../store/sqlite/connection.js'
 import { previewCalls } from '../sync/preview-calls.js'
-import { type CurrentConfig, createCurrentConfig, questionDeps, storedSync } from './questions.js'
+import { type CurrentConfig, createCurrentConfig } from './current-config.js'
+import { storedSync } from './stored-sync.js'
 
 export interface AskingApi {
   /** An in-process connection to the routes that only ask, with all rights. */
@@ -67,16 +69,17 @@ export async function openAskingApi(
   const current = createCurrentConfig(config)
   const key = localKey()
   const handle = createQuestionApi({
-    ...questionDeps(db, config, current, {
-      keptAnswers: createKeptAnswers(0),
-      ...createComparisons(db, current, clock),
-      sync: storedSync(db, config, clock),
-      keys: () =>
-        Promise.all(
-          config.apiKeys.map(async (one) => ({ ...one, lastUsedAt: await loadKeyUse(db, one.sha256) })),
-        ),
-      clock,
-    }),
+    ...current.forRoutes,
+    ...createComparisons(db, current, clock),
+    db,
+    readAccess: (query) => readAccess(db, clock, query),
+    keptAnswers: createKeptAnswers(0),
+    sync: storedSync(db, config, clock),
+    keys: () =>
+      Promise.all(
+        config.apiKeys.map(async (one) => ({ ...one, lastUsedAt: await loadKeyUse(db, one.sha256) })),
+      ),
+    clock,
     authenticate: () => key,
     metrics: { observeDuration() {} },
     log,

@@ -1,11 +1,10 @@
 import type { Registry } from 'prom-client'
 import type { Config } from '../config/schema.js'
 import type { Catalog } from '../entitlements/features.js'
-import type { SyncControl } from '../handlers/sync.js'
+import type { SyncControl } from '../handlers/sync/deps.js'
 import { addSyncMetrics, type SyncState } from '../operations/metrics.js'
 import { startSweeps } from '../operations/schedule.js'
 import type { Environment } from '../provider/event.js'
-import { findMessages } from '../store/message-log.js'
 import { ENVIRONMENTS } from '../store/schema.js'
 import { isSyncPaused, loadSyncSettings } from '../store/sync-state.js'
 import type { Tools } from '../sync/context.js'
@@ -112,7 +111,6 @@ export async function createSyncService(deps: SyncServiceDeps) {
         outbound.wake()
       },
       status,
-      messages: (filter, page) => findMessages(db, filter, page),
       replay: outbound.replay,
       test: outbound.test,
       webhooks: () => current.sync.webhooks.map(({ id }) => id),

@@ -127,6 +127,8 @@ const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json$/i
 export const LINES_TYPE = 'application/x-ndjson'
 /** Checking this many lines takes some ten milliseconds, which block all other requests. */
 export const MAX_LINES_BYTES = 2 * 1024 * 1024
+/** Fewer than one transaction takes. */
+export const MAX_IMPORT_LINES = 200
 
 /**
  * Reads the body of a request by its schema: JSON, where an empty body is an empty object, or lines of text.

@@ -19,7 +19,7 @@ export interface HealthDeps {
   readonly isWriterAlive: () => boolean
   readonly readiness: () => Promise<Readiness>
   readonly examine: (thorough: boolean) => Promise<readonly Finding[]>
-  readonly endpointNamed: (name: string) => Endpoint | undefined
+  readonly endpoints: () => readonly Endpoint[]
   readonly metrics: RequestMetrics
 }
 
@@ -45,10 +45,10 @@ const getMetrics = route('GET /metrics', {
   environments: 'shown',
   query: 'any',
   answer: 'text/plain',
-  async handle({ environments }, { metrics: { registry }, endpointNamed }: HealthDeps) {
+  async handle({ environments }, { metrics: { registry }, endpoints }: HealthDeps) {
     const text = await registry.metrics()
     const isAll = new Set(environments).size > 1
-    const content = isAll ? text : seriesOf(text, environments, endpointNamed)
+    const content = isAll ? text : seriesOf(text, environments, endpoints())
     return { content, type: registry.contentType }
   },
 })
@@ -107,16 +107,13 @@ const BELONGS_TO = /[{,](environment|endpoint)="([^"]*)"/
 const nameOf = (line: string): string => /^\w*/.exec(line)?.[0] ?? ''
 
 /** Drops the series that count both environments together, and names those metrics in a comment. */
-function seriesOf(
-  text: string,
-  shown: readonly Environment[],
-  endpointNamed: HealthDeps['endpointNamed'],
-): string {
+function seriesOf(text: string, shown: readonly Environment[], endpoints: readonly Endpoint[]): string {
   const isShown = (line: string): boolean => {
     if (!line.startsWith('latchkey_')) return true
     const [, label, value = ''] = BELONGS_TO.exec(line) ?? []
     if (label === undefined) return false
-    const environment = label === 'endpoint' ? endpointNamed(value)?.environment : value
+    const endpoint = label === 'endpoint' ? endpoints.find(({ name }) => name === value) : undefined
+    const environment = label === 'endpoint' ? endpoint?.environment : value
     return shown.some((one) => one === environment)
   }
   const lines = text.split('\n')

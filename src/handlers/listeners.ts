@@ -7,7 +7,6 @@ import { type ApiKey, localKey } from './api-key.js'
 import { type Authenticate, createAuthenticate, createClientAddress } from './authenticate.js'
 import { openMetrics } from './health.js'
 import { createListener, mountRoutes } from './mount.js'
-import type { MountDeps } from './route.js'
 import { createApi, type Receive, type RouteDeps } from './routes.js'
 import { createServer, factsOf, type ListenAt, type RunningServer } from './server.js'
 
@@ -16,7 +15,7 @@ interface Address {
   readonly port: number
 }
 
-export interface ListenersDeps extends Omit<RouteDeps & MountDeps, 'authenticate' | 'clientAddress'> {
+export interface ListenersDeps extends Omit<RouteDeps, 'authenticate' | 'clientAddress'> {
   readonly addresses: Address & {
     readonly trustProxy: number
     /** Logs a line for each request. */

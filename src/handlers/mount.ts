@@ -91,7 +91,7 @@ function timed(
 }
 
 function handlerOf<Deps>(route: Route<Deps>, deps: Deps & MountDeps): RawHandler<string> {
-  const handle = route.handle as (asked: object, deps: Deps) => unknown
+  const handle = route.handle as (asked: object, deps: Deps & MountDeps) => unknown
   return async (req, res, params) => {
     if (route.isLast) takeNoMore(res)
     sendAnswer(res, route, await handle(await readAsked(req, params, route, deps), deps))
@@ -109,7 +109,7 @@ async function readAsked(
   req: IncomingMessage,
   params: Readonly<Record<string, string>>,
   route: Route<never>,
-  { authenticate, environments: configured }: MountDeps,
+  { authenticate, endpoints }: MountDeps,
 ) {
   const { scope, environments: rule } = route
   const key = scope === null ? NOBODY : authenticate(req, scope)
@@ -117,7 +117,7 @@ async function readAsked(
   const takesEnvironment = rule !== 'none' && rule !== 'both'
   const given = readParameters(req, takesEnvironment, route.query)
   const named = given.environment ?? null
-  const choose = () => chooseEnvironment(named, configured, key)
+  const choose = () => chooseEnvironment(named, endpoints, key)
   const environments = takesEnvironment && (rule === 'one' || named !== null) ? [choose()] : key.environments
   const query = route.query === 'any' ? {} : parseParameters(route.query, given)
   const idempotencyKey = route.takesIdempotencyKey ? readIdempotencyKey(req) : null

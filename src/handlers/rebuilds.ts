@@ -7,23 +7,21 @@ import type { Environment } from '../provider/event.js'
 import { PAYMENT_EVENT_TYPES, SUBSCRIPTION_EVENT_TYPES } from '../provider/event-types.js'
 import type { ComparisonName, Job } from '../recompute/job.js'
 import type { RecomputeJobs } from '../recompute/jobs.js'
+import { readJob } from '../store/recompute.js'
+import type { Db } from '../store/schema.js'
+import { policyFingerprint, policyInForce } from '../store/settings.js'
 import { counts, type DeepReadonly, environment, snapshot } from './answers.js'
-import { type Route, route } from './route.js'
+import { type MountDeps, type Route, route } from './route.js'
 
-export interface ComparisonDeps {
-  readonly policies: {
-    /** Called each time, since a reload may change it. */
-    readonly configuredPolicy: () => { readonly policy: Policy; readonly fingerprint: string }
-    readonly policyInForce: () => Promise<Policy>
-    /** Parses a policy written as in the config. @throws LatchkeyError `invalid_request` */
-    readonly policyIn: (given: unknown) => Policy
-    /** Progress of an unfinished rebuild; null if there is none. */
-    readonly unfinishedAt: () => Promise<number | null>
-  }
+export interface ComparisonDeps extends MountDeps {
+  /** Called each time, since a reload may change it. */
+  readonly configuredPolicy: () => Policy
+  /** Parses a policy written as in the config. @throws LatchkeyError `invalid_request` */
+  readonly policyIn: (given: unknown) => Policy
   readonly comparisons: Pick<RecomputeJobs, 'startComparison' | 'last'>
 }
 
-export interface RebuildDeps extends Pick<ComparisonDeps, 'policies'> {
+export interface RebuildDeps extends Pick<ComparisonDeps, 'db' | 'configuredPolicy'> {
   readonly rebuilds: Pick<RecomputeJobs, 'startRebuild' | 'last'>
 }
 
@@ -102,6 +100,13 @@ function jobOf(job: Job | null, shown: readonly Environment[] = []) {
   return { state: 'done' as const, ...summed, ...(kind !== 'rebuild' && { differences }) }
 }
 
+/** Progress of an unfinished rebuild; null if there is none. */
+async function unfinishedAt(db: Db): Promise<number | null> {
+  const job = await readJob(db)
+  if (job === 'newer') return 0
+  return job?.endpoints === null ? job.reached : null
+}
+
 /** Maximum number of examples; all differences are counted. */
 const MAX_NAMED = 100_000
 const NAMED = 1_000
@@ -138,8 +143,8 @@ function comparison(
       ...STARTED,
       acceptedAt: () => path,
       async handle({ body: { policy: given, named }, environments }, deps: ComparisonDeps) {
-        const { comparisons, policies } = deps
-        const other = given === undefined ? policies.configuredPolicy().policy : policies.policyIn(given)
+        const { comparisons, configuredPolicy, policyIn } = deps
+        const other = given === undefined ? configuredPolicy() : policyIn(given)
         const compared = name === 'policy diff' ? other : null
         return jobOf(await comparisons.startComparison(name, environments, compared, named))
       },
@@ -153,10 +158,10 @@ export const comparisonRoutes: readonly Route<ComparisonDeps>[] = [
     summary: 'The policy in force, and the configured one.',
     ...ADMIN,
     answer: policyAnswer,
-    handle: async (_, { policies }: ComparisonDeps) => ({
-      inForce: await policies.policyInForce(),
-      configured: policies.configuredPolicy().policy,
-      unfinishedRebuild: (await policies.unfinishedAt()) !== null,
+    handle: async (_, { db, configuredPolicy }: ComparisonDeps) => ({
+      inForce: await policyInForce(db),
+      configured: configuredPolicy(),
+      unfinishedRebuild: (await unfinishedAt(db)) !== null,
     }),
   }),
   ...comparison(
@@ -184,15 +189,15 @@ export const rebuildRoutes: readonly Route<RebuildDeps>[] = [
     ...STARTED,
     errors: ['policy_differs', ...STARTED.errors],
     acceptedAt: () => '/rebuild',
-    async handle({ query: { expect } }, { rebuilds, policies }: RebuildDeps) {
-      const configured = policies.configuredPolicy()
-      if (expect !== undefined && expect !== configured.fingerprint) {
+    async handle({ query: { expect } }, { rebuilds, configuredPolicy }: RebuildDeps) {
+      const configured = configuredPolicy()
+      if (expect !== undefined && expect !== policyFingerprint(configured)) {
         throw new LatchkeyError(
           'policy_differs',
           'The daemon runs with another policy than this one: run `latchkey reload` first.',
         )
       }
-      return jobOf(await rebuilds.startRebuild(configured.policy))
+      return jobOf(await rebuilds.startRebuild(configured))
     },
   }),
   route('GET /rebuild', {
@@ -201,10 +206,10 @@ export const rebuildRoutes: readonly Route<RebuildDeps>[] = [
     ...ADMIN,
     environments: 'shown of both',
     answer: jobAnswer,
-    async handle({ environments }, { rebuilds, policies }: RebuildDeps) {
+    async handle({ environments }, { rebuilds, db }: RebuildDeps) {
       const job = await rebuilds.last('rebuild')
       // One whose process has ended is resumed when it is run again.
-      const folded = job === null || job.outcome.state === 'stopped' ? await policies.unfinishedAt() : null
+      const folded = job === null || job.outcome.state === 'stopped' ? await unfinishedAt(db) : null
       return folded === null ? jobOf(job, environments) : { state: 'interrupted' as const, folded }
     },
   }),
@@ -215,7 +220,7 @@ export const rebuildRoutes: readonly Route<RebuildDeps>[] = [
     answer: jobAnswer,
     ...STARTED,
     acceptedAt: () => '/rebuild',
-    handle: async (_, { rebuilds, policies }: RebuildDeps) =>
-      jobOf(await rebuilds.startRebuild(await policies.policyInForce())),
+    handle: async (_, { rebuilds, db }: RebuildDeps) =>
+      jobOf(await rebuilds.startRebuild(await policyInForce(db))),
   }),
 ]

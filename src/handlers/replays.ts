@@ -8,18 +8,12 @@ import type { RecomputeJobs } from '../recompute/jobs.js'
 import type { EventFilter } from '../store/event-walk.js'
 import { counts, environment, instant, platformCall } from './answers.js'
 import { idText, invalidBody } from './body.js'
-import {
-  beginsBeforeItEnds,
-  type EventQuestionDeps,
-  LATER_THAN_TO,
-  STORED_DISPOSITIONS,
-  unknownName,
-} from './events.js'
+import { beginsBeforeItEnds, LATER_THAN_TO, STORED_DISPOSITIONS, unknownName } from './events.js'
 import { firstOf, idPlace, instantParameter, invalidParameter, PAGE, pageOf } from './query.js'
 import { summary } from './rebuilds.js'
-import { type Route, route } from './route.js'
+import { type MountDeps, type Route, route } from './route.js'
 
-export interface ReplayDeps extends EventQuestionDeps {
+export interface ReplayDeps extends MountDeps {
   readonly replays: Pick<RecomputeJobs, 'startReplay' | 'replays' | 'findReplay' | 'stopReplay'>
 }
 

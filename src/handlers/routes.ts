@@ -4,29 +4,23 @@ import { readFileSync } from 'node:fs'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { packageFile } from '../package-file.js'
 import { type ChangeStreamRouteDeps, changeStreamRoute } from './change-stream.js'
-import { type CheckDeps, checkRoute } from './checks.js'
+import { checkRoute } from './checks.js'
 import { type ControlDeps, controlRoutes, type KeysDeps, keysRoute } from './control.js'
-import { type ActDeps, actRoutes, type CustomerQuestionDeps, customerQuestions } from './customers.js'
+import { type ActDeps, actRoutes, customerQuestions } from './customers.js'
 import { type EntitlementDeps, entitlementRoutes } from './entitlements.js'
-import { type EventQuestionDeps, eventQuestions, type ImportDeps, importRoute } from './events.js'
+import { eventQuestions, type ImportDeps, importRoute } from './events.js'
 import { type HealthDeps, healthRoutes } from './health.js'
 import { createListener, createShortcut, type MountedPath, mountRoutes } from './mount.js'
 import { type ComparisonDeps, comparisonRoutes, type RebuildDeps, rebuildRoutes } from './rebuilds.js'
 import { type ReplayDeps, replayRoutes } from './replays.js'
-import { type MountDeps, type Route, type RouteGroup, route } from './route.js'
-import { type SyncDeps, type SyncQuestionDeps, syncQuestions, syncRoutes } from './sync.js'
+import { type Route, type RouteGroup, route } from './route.js'
+import type { SyncDeps, SyncQuestionDeps } from './sync/deps.js'
+import { syncQuestions, syncRoutes } from './sync.js'
 import { type TelegramDeps, telegramRoutes } from './telegram.js'
 import { WEBHOOK_PATH, type WebhookDeps, webhookRoutes } from './webhooks.js'
 
 /** The dependencies of the routes that only ask: a store that can be read has all that they need. */
-export type QuestionDeps = EntitlementDeps &
-  CheckDeps &
-  CustomerQuestionDeps &
-  EventQuestionDeps &
-  ReplayDeps &
-  ComparisonDeps &
-  SyncQuestionDeps &
-  KeysDeps
+export type QuestionDeps = EntitlementDeps & ReplayDeps & ComparisonDeps & SyncQuestionDeps & KeysDeps
 
 /** The dependencies of all handlers. */
 export type RouteDeps = QuestionDeps &
@@ -120,7 +114,7 @@ const QUESTIONS: readonly Route<QuestionDeps>[] = [
 ]
 
 /** Serves the routes that only ask. */
-export function createQuestionApi(deps: QuestionDeps & MountDeps): RequestListener {
+export function createQuestionApi(deps: QuestionDeps): RequestListener {
   return createListener(mountRoutes(QUESTIONS, deps), deps.log)
 }
 
@@ -135,7 +129,7 @@ interface Api {
   readonly receive: Receive
 }
 
-export function createApi(deps: RouteDeps & MountDeps, hasDeliveries: boolean): Api {
+export function createApi(deps: RouteDeps, hasDeliveries: boolean): Api {
   const table = mountRoutes(ROUTES, deps)
   const pathNamed = (name: string) => table.find(({ path }) => path === name) as MountedPath
   const webhooks = pathNamed(WEBHOOK_PATH)

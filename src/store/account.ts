@@ -11,7 +11,6 @@ import {
 } from '../entitlements/explain.js'
 import { historyEvent } from '../entitlements/history.js'
 import type { Block, HoldReason, SourceKey, SourceState, SourceView } from '../entitlements/model.js'
-import type { Policy } from '../entitlements/policy.js'
 import { sourceKey } from '../entitlements/source-of.js'
 import type { Environment } from '../provider/event.js'
 import type { Fact, Reference } from '../provider/facts.js'
@@ -22,7 +21,7 @@ import { type CustomerRecord, loadCustomer, loadCustomers, loadReferences } from
 import type { EventGlance } from './event-walk.js'
 import { loadManualEvents } from './events.js'
 import type { Db, EventsTable, PersonKey } from './schema.js'
-import { loadPolicy } from './settings.js'
+import { policyInForce } from './settings.js'
 import { loadSources, loadSourcesOfCustomers, readHistory, type StoredSource } from './sources.js'
 import { eventInForm } from './stored-form.js'
 
@@ -30,19 +29,15 @@ export interface ExplanationQuery extends AccessQuery {
   readonly productId: string
 }
 
-/**
- * Explains one customer's access to one product from the stored events, under the policy in force.
- * @param configured the policy of a store in which none is in force yet
- */
+/** Explains one customer's access to one product from the stored events, under the policy in force. */
 export function readExplanation(
   db: Db,
   clock: () => number,
-  configured: Policy,
   { environment, customerId, productId, at }: ExplanationQuery,
 ): Promise<Explanation> {
   // One transaction, so that sources, events and policy match.
   return db.transaction().execute(async (trx) => {
-    const policy = (await loadPolicy(trx)) ?? configured
+    const policy = await policyInForce(trx)
     const account = await loadAccount(trx, environment, customerId, productId)
     return explain(account, productId, at === null ? { now: clock() } : { at }, policy)
   })
