@@ -253,7 +253,7 @@ describe('the architecture', () => {
 
   it('imports by a call only where commands begin, where platforms and the engine are chosen, and for a terminal', () => {
     const LAZY = [
-      'src/daemon.ts',
+      'src/daemon/open.ts',
       'src/doctor/stored.ts',
       'src/operations/assert-database.ts',
       'src/recompute/compare-thread.ts',
