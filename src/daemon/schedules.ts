@@ -6,8 +6,6 @@ import { addStoreMetrics } from '../operations/metrics.js'
 import { every, MINUTE_MS, type Schedule } from '../operations/schedule.js'
 import { startBackup, startScheduledBackups } from '../operations/scheduled-backups.js'
 import { eraseDeleted } from '../people/erase.js'
-import { countWaiting } from '../store/event-questions.js'
-import { firstKeptBodyAt } from '../store/expire-bodies.js'
 import { MESSAGES_KEPT_MS } from '../store/message-log.js'
 import type { Parts } from './parts.js'
 
@@ -31,21 +29,7 @@ export function startSchedules(parts: Parts): void {
 /** Changes in the store over time, and the metrics and warnings about them. */
 function watchStore({ store, db, keyUses, wake, current, metrics, clock, log }: Parts): Schedule {
   const { endpointNames } = current
-  const gapsNow = () => readGaps(db, clock())
-  addStoreMetrics({
-    registry: metrics.registry,
-    endpointNames,
-    readGaps: gapsNow,
-    async countWaiting() {
-      const counted = await countWaiting(db)
-      return counted.map((one) => ({ ...one, oldestAge: Math.max(0, clock() - one.oldestAt) }))
-    },
-    readBytes: store.bytes,
-    async readFirstBodyAge() {
-      const at = await firstKeptBodyAt(db)
-      return at === null ? null : Math.max(0, clock() - at)
-    },
-  })
+  addStoreMetrics({ registry: metrics.registry, endpointNames, db, readBytes: store.bytes, clock })
   return every(
     MINUTE_MS,
     log,
@@ -59,7 +43,7 @@ function watchStore({ store, db, keyUses, wake, current, metrics, clock, log }: 
       failed: 'could not store expired access',
     },
     {
-      run: createWarnOfGaps({ readGaps: gapsNow, endpointNames, log }),
+      run: createWarnOfGaps({ readGaps: () => readGaps(db, clock()), endpointNames, log }),
       failed: 'could not check for silent endpoints',
     },
     { run: keyUses.save, failed: 'could not store when API keys were used' },
