@@ -3,7 +3,6 @@
  * migrates nothing, opens no address, calls no platform, and keeps nothing of what it worked out.
  */
 
-import type { Duplex } from 'node:stream'
 import type { Logger } from 'pino'
 import type { Config } from '../config/schema.js'
 import { failureText, LatchkeyError } from '../errors.js'
@@ -26,17 +25,6 @@ import { previewCalls } from '../sync/preview-calls.js'
 import { type CurrentConfig, createCurrentConfig } from './current-config.js'
 import { storedSync } from './stored-sync.js'
 
-export interface AskingApi {
-  /** An in-process connection to the routes that only ask, with all rights. */
-  connect(): Duplex
-  /**
-   * To be called behind each answer.
-   * @throws {LatchkeyError} `store_in_use` if a daemon began to write meanwhile, so that the answer may be wrong
-   */
-  assertUndisturbed(): void
-  close(): Promise<void>
-}
-
 /**
  * @throws {LatchkeyError} `schema_too_old`, `schema_too_new`, `store_unavailable`; `store_missing`, also if no daemon
  * has used it yet
@@ -44,7 +32,7 @@ export interface AskingApi {
 export async function openAskingApi(
   config: Config,
   { clock, log }: { readonly clock: () => number; readonly log: Logger },
-): Promise<AskingApi> {
+) {
   const { file, postgres } = config.database
   const place = postgres === undefined ? file : placeIn(postgres.url)
   const unreadable = (cause: unknown): LatchkeyError => {
@@ -86,13 +74,18 @@ export async function openAskingApi(
   })
   const server = createServer({ handle })
   return {
+    /** An in-process connection to the routes that only ask, with all rights. */
     connect: server.connect,
-    assertUndisturbed() {
+    /**
+     * To be called behind each answer.
+     * @throws {LatchkeyError} `store_in_use` if a daemon began to write meanwhile, so that the answer may be wrong
+     */
+    assertUndisturbed(): void {
       if (isUndisturbed()) return
       const message = `A daemon started using ${place} in the meantime: run the command again.`
       throw new LatchkeyError('store_in_use', message)
     },
-    async close() {
+    async close(): Promise<void> {
       await server.stop()
       await db.destroy()
     },

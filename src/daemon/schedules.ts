@@ -43,7 +43,7 @@ function watchStore({ store, db, keyUses, wake, current, metrics, clock, log }: 
       failed: 'could not store expired access',
     },
     {
-      run: createWarnOfGaps({ readGaps: () => readGaps(db, clock()), endpointNames, log }),
+      run: createWarnOfGaps(() => readGaps(db, clock()), endpointNames, log),
       failed: 'could not check for silent endpoints',
     },
     { run: keyUses.save, failed: 'could not store when API keys were used' },

@@ -33,14 +33,7 @@ export interface ListenersDeps extends Omit<RouteDeps, 'authenticate' | 'clientA
   readonly keyUsed: (key: ApiKey) => void
 }
 
-export interface Listeners {
-  readonly url: string
-  /** The main listener's if they have none of their own. */
-  readonly webhooksUrl: string
-  readonly metricsUrl: string
-  readonly receive: Receive
-  stop(): Promise<void>
-}
+export type Listeners = Awaited<ReturnType<typeof startListeners>>
 
 /** Throws the system's error if an address can't be listened on. For a first start, which would leave a database. */
 export async function assertCanListen({ webhooks, metrics, ...api }: ListenersDeps['addresses']) {
@@ -54,7 +47,7 @@ export async function assertCanListen({ webhooks, metrics, ...api }: ListenersDe
 }
 
 /** Opens every configured listener. A listener for webhooks alone moves them off the main one. */
-export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
+export async function startListeners(deps: ListenersDeps) {
   const { addresses, metrics, log } = deps
   const own = { ...deps, clientAddress: createClientAddress(addresses.trustProxy) }
   const hasDeliveries = addresses.webhooks === null
@@ -95,6 +88,7 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
     if (deps.socketFile !== null) await listen({ socketFile: deps.socketFile }, local.all)
     return {
       url,
+      /** The main listener's if they have none of their own. */
       webhooksUrl: addresses.webhooks ? await listen(addresses.webhooks, api.delivered) : url,
       metricsUrl: addresses.metrics
         ? await listen(

@@ -121,15 +121,7 @@ export function createQuestionApi(deps: QuestionDeps): RequestListener {
 /** Takes a delivery that another server has accepted. @param endpoint its name, still percent-encoded */
 export type Receive = (req: IncomingMessage, res: ServerResponse, endpoint: string) => void
 
-interface Api {
-  /** The whole table, except the route for deliveries if that has its own listener. */
-  readonly all: RequestListener
-  /** Only the route for deliveries. */
-  readonly delivered: RequestListener
-  readonly receive: Receive
-}
-
-export function createApi(deps: RouteDeps, hasDeliveries: boolean): Api {
+export function createApi(deps: RouteDeps, hasDeliveries: boolean) {
   const table = mountRoutes(ROUTES, deps)
   const pathNamed = (name: string) => table.find(({ path }) => path === name) as MountedPath
   const webhooks = pathNamed(WEBHOOK_PATH)
@@ -137,8 +129,10 @@ export function createApi(deps: RouteDeps, hasDeliveries: boolean): Api {
   const takeQuestion = createShortcut(pathNamed('/entitlements/:customerId'), ['GET', 'HEAD'])
   const paths = hasDeliveries ? table : table.filter((one) => one !== webhooks)
   return {
+    /** The whole table, except the route for deliveries if that has its own listener. */
     all: createListener(paths, deps.log, hasDeliveries ? [takeWebhook, takeQuestion] : [takeQuestion]),
+    /** Only the route for deliveries. */
     delivered: createListener([webhooks], deps.log, [takeWebhook]),
-    receive: (req, res, endpoint) => void webhooks.serve(req, res, `/webhooks/${endpoint}`),
+    receive: ((req, res, endpoint) => void webhooks.serve(req, res, `/webhooks/${endpoint}`)) as Receive,
   }
 }

@@ -46,17 +46,6 @@ export interface RunningServer {
   stop(): Promise<void>
 }
 
-interface HttpServer {
-  /**
-   * Rejects with the system's error, such as `EADDRINUSE`. Replaces an existing socket file: the daemon holds the lock
-   * of the database, so the file is left from a process that is gone.
-   */
-  listen(at: ListenAt): Promise<RunningServer>
-  /** An in-process connection, which needs no open address. */
-  connect(): Duplex
-  stop(): Promise<void>
-}
-
 /** Connections whose sender has proved to know a secret or a key. */
 const proved = new WeakSet<Socket>()
 
@@ -194,7 +183,7 @@ export function createServer({
   onDropped,
   maxConnections = MAX_CONNECTIONS,
   timeouts = TIMEOUTS,
-}: ServerDeps): HttpServer {
+}: ServerDeps) {
   const server = http.createServer({
     headersTimeout: timeouts.headersMs,
     requestTimeout: timeouts.requestMs,
@@ -237,8 +226,12 @@ export function createServer({
   })
 
   return {
-    listen: (at) =>
-      new Promise((resolve, reject) => {
+    /**
+     * Rejects with the system's error, such as `EADDRINUSE`. Replaces an existing socket file: the daemon holds the lock
+     * of the database, so the file is left from a process that is gone.
+     */
+    listen: (at: ListenAt) =>
+      new Promise<RunningServer>((resolve, reject) => {
         server.once('error', reject)
         // Not `rmSync`, whose errors may have no code.
         if ('socketFile' in at && existsSync(at.socketFile)) unlinkSync(at.socketFile)
@@ -249,7 +242,8 @@ export function createServer({
           resolve({ url, stop })
         })
       }),
-    connect() {
+    /** An in-process connection, which needs no open address. */
+    connect(): Duplex {
       const [inner, outer] = connectionPair()
       server.emit('connection', inner)
       return outer

@@ -1,8 +1,7 @@
 import { accessSync, constants } from 'node:fs'
-import type { Kysely } from 'kysely'
 import { LatchkeyError } from '../errors.js'
 import type { PostgresOptions } from '../store/postgres/dialect.js'
-import type { Database } from '../store/schema.js'
+import type { Db } from '../store/schema.js'
 import { openDatabase } from '../store/sqlite/dialect.js'
 import { AS_ITS_USER, isOfAnotherUser, isSystemRefusal, refusalText } from '../system-refusal.js'
 
@@ -58,7 +57,7 @@ export interface StorePlace {
 export async function openToRead(
   { file, postgres }: StorePlace,
   errorFor?: (error: unknown) => unknown,
-): Promise<Kysely<Database>> {
+): Promise<Db> {
   if (postgres !== undefined) {
     const { openPostgres } = await import('../store/postgres/dialect.js')
     return openPostgres(postgres, 'read', errorFor && { errorFor })
