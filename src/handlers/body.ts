@@ -162,7 +162,7 @@ function linesIn(body: Buffer): readonly string[] {
 }
 
 /** @throws LatchkeyError `invalid_request` */
-export function parseJson(body: Buffer): unknown {
+function parseJson(body: Buffer): unknown {
   try {
     return JSON.parse(body.toString('utf8'))
   } catch {

@@ -204,8 +204,8 @@ export const customerQuestions: readonly Route<MountDeps>[] = [
     query: z.object(PAGE),
     answer: pageOf(z.object({ customerId: z.string(), ...entitlement.shape }), idPlace),
     async handle({ params, query: { limit, cursor: after = '' }, environment }, { db, clock }) {
-      const asked = { environment, ...params, after, limit: limit + 1 }
-      const found = await readProductCustomers(db, clock, asked)
+      const page = { after, limit: limit + 1 }
+      const found = await readProductCustomers(db, clock, environment, params.productId, page)
       const items = found.map((one) => ({ customerId: one.customerId, ...one.entitlement }))
       return firstOf(items, limit, ({ customerId }) => customerId)
     },

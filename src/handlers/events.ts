@@ -223,7 +223,7 @@ export const eventQuestions: readonly Route<MountDeps>[] = [
     errors: ['event_not_found', 'body_removed'],
     async handle({ params, query: { sha256 = null }, environment }, { db }) {
       const asked = { environment, ...params }
-      const body = await readEventBody(db, { ...asked, sha256 })
+      const body = await readEventBody(db, asked, sha256)
       if (body === null) {
         const isStored = sha256 !== null && (await readEvent(db, asked)) !== null
         throw isStored ? eventNotFound('The event has no body with this SHA-256.') : eventNotFound()

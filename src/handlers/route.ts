@@ -184,27 +184,3 @@ export interface RouteGroup<Deps> {
   readonly about: string
   readonly routes: readonly Route<Deps>[]
 }
-
-/** Every expected failure of a route, apart from those that any request may have. */
-export function errorsOf(route: Route<never>): readonly ErrorCode[] {
-  const { path, scope, environments, query, body, bodyType, errors = [] } = route
-  const takesAnything = query === 'any' && environments === 'none' && !path.includes(':')
-  return [
-    ...(takesAnything ? [] : (['invalid_request'] as const)),
-    ...(scope === null
-      ? []
-      : ([
-          'unauthorized',
-          'key_expired',
-          'too_many_wrong_keys',
-          'forbidden',
-          'rate_limited',
-          'store_unavailable',
-        ] as const)),
-    ...(body === undefined
-      ? []
-      : (['body_too_large', 'body_incomplete', 'encoding_not_supported', 'not_stored'] as const)),
-    ...(bodyType === undefined ? [] : (['media_type_not_supported'] as const)),
-    ...errors,
-  ]
-}

@@ -14,21 +14,14 @@ const MAX_LOOKED_AT = 20_000
 /** Bounds the answer if a sender signs another body at each attempt. */
 const OTHER_BODIES_SHOWN = 100
 
-export interface EventPageQuery {
-  readonly filter: EventPageFilter
-  /** The page starts before this `seq`; null: at the newest. */
-  readonly before: number | null
-  readonly limit: number
-}
-
 /**
  * A page of stored events, newest first. It may be short or empty and still have a next one: looking further would
- * have taken too long.
+ * have taken too long. It starts before the `seq` in `before`; null: at the newest.
  * @param maxLookedAt how many rows one page may read, matching or not; it always takes one full step
  */
 export async function readEventPage(
   db: Db,
-  { filter, before, limit }: EventPageQuery,
+  { filter, before, limit }: Readonly<{ filter: EventPageFilter; before: number | null; limit: number }>,
   maxLookedAt = MAX_LOOKED_AT,
 ) {
   const found: number[] = []
@@ -131,15 +124,11 @@ type OtherBodyRow = RemovalColumns &
   Pick<BodyColumns, 'endpoint'> &
   Readonly<Record<'bytes' | 'receivedAt' | 'deliveries', number>> & { readonly sha256: string }
 
-export interface EventBodyQuery extends EventQuery {
-  /** One of the bodies under this id, by its hash in lower-case hex; null: the event's own. */
-  readonly sha256: string | null
-}
-
-export type EventBody = Readonly<ReturnType<typeof toBody>>
-
-/** Null if there is no such event, or no such body under its id. */
-export async function readEventBody(db: Db, { environment, eventId, sha256 }: EventBodyQuery) {
+/**
+ * Null if there is no such event, or no such body under its id.
+ * @param sha256 one of the bodies under this id, by its hash in lower-case hex; null: the event's own
+ */
+export async function readEventBody(db: Db, { environment, eventId }: EventQuery, sha256: string | null) {
   const bodyIn = async (table: 'events' | 'event_conflicts', which = sql`true`) => {
     const { rows } = await sql<BodyRow>`
       select body_sha256, body, body_removed, body_removed_at from ${sql.table(table)}

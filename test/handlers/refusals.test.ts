@@ -1,10 +1,11 @@
 /* Every route of the table, and every refusal: no route can be forgotten. */
 
 import { describe, expect, it } from 'vitest'
+import { errorsOf } from '../../scripts/openapi/document.js'
 import { ERRORS, LatchkeyError } from '../../src/errors.js'
 import { API_SCOPES } from '../../src/handlers/api-key.js'
 import { NO_ID } from '../../src/handlers/body.js'
-import { errorsOf, type Route } from '../../src/handlers/route.js'
+import type { Route } from '../../src/handlers/route.js'
 import { ROUTES, type RouteDeps } from '../../src/handlers/routes.js'
 import { API_KEY, ask, runDaemon } from '../daemon/running-daemon.js'
 import {

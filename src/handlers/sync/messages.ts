@@ -6,7 +6,6 @@ import { LatchkeyError } from '../../errors.js'
 import { findMessages, type MessageKey, type MessageStatus } from '../../store/message-log.js'
 import { counts, environment, instant } from '../answers.js'
 import { idText, invalidField } from '../body.js'
-import { changeAnswer } from '../customers.js'
 import { beginsBeforeItEnds, LATER_THAN_TO } from '../events.js'
 import {
   firstOf,
@@ -50,14 +49,6 @@ export const message = z.object({
   attempts: z.array(z.object({ at: instant, ...attempt })),
 })
 export type MessageJson = z.input<typeof message>
-
-/** What an outbound webhook posts. */
-export const webhookMessage = z.object({
-  type: messageType,
-  timestamp: instant,
-  test: z.literal(true).exactOptional().describe('A test: it is about nobody.'),
-  data: changeAnswer,
-})
 
 const messagePlace = placeIn<MessageKey>(
   (text) => {
