@@ -65,15 +65,10 @@ export async function createSyncService(
     reachOf: (id) => outages.of(`webhook:${id}`),
     outgoing,
   })
-  const sweeps = startSweeps({
-    sweep: async () => {
-      if (isLeader()) await sync.sweep()
-    },
-    sweptAt: async () => (await loadSyncSettings(db)).sweptAt,
-    everyMs: () => current.sync.sweepEveryMs,
-    clock,
-    log,
-  })
+  const sweep = async (): Promise<void> => {
+    if (isLeader()) await sync.sweep()
+  }
+  const sweeps = startSweeps(tools, sweep, () => current.sync.sweepEveryMs)
   /** A restore pauses sync, whatever is configured. */
   async function warnIfPaused(): Promise<void> {
     const { pausedAt } = await loadSyncSettings(db)

@@ -1,3 +1,5 @@
+import type { readRefusals } from '../operations/metrics.js'
+
 const UNITS = [
   ['d', 86_400_000],
   ['h', 3_600_000],
@@ -61,8 +63,4 @@ export function fail(what: string, detail: string, todo: string): Finding {
 }
 
 /** What only the running daemon knows: it counts since its start, and stores none of it. */
-export interface DaemonFacts {
-  readonly rejected: readonly { readonly endpoint: string; readonly code: string; readonly count: number }[]
-  /** From the last delivery out of tolerance: how far its clock was ahead of ours; negative: behind. */
-  readonly skews: readonly { readonly endpoint: string; readonly seconds: number }[]
-}
+export type DaemonFacts = Awaited<ReturnType<typeof readRefusals>>

@@ -7,7 +7,7 @@ import type { RequestMetrics } from '../operations/metrics.js'
 import type { Endpoint } from '../provider/endpoint.js'
 import type { Environment } from '../provider/event.js'
 import { flagParameter } from './query.js'
-import { type Route, route } from './route.js'
+import { ADMIN_OF_BOTH, type Route, route } from './route.js'
 
 /** Whether deliveries can be stored, and notes for the operator. Notes hold no personal data. */
 export interface Readiness {
@@ -87,8 +87,7 @@ export const healthRoutes: readonly Route<HealthDeps>[] = [
   route('GET /doctor', {
     operationId: 'getFindings',
     summary: 'Every check, and what to do about each finding; thorough reads every page and body.',
-    scope: 'admin',
-    environments: 'both',
+    ...ADMIN_OF_BOTH,
     query: z.object({ thorough: flagParameter.default(false) }),
     answer: doctorAnswer,
     hasNoHead: true,

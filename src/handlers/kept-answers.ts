@@ -1,4 +1,5 @@
 import type { FeaturedAnswer } from '../entitlements/features.js'
+import type { WriteBatch } from '../ingest/commit.js'
 import type { Environment } from '../provider/event.js'
 import { access, iso, toJson } from './answers.js'
 import { tagOf } from './send.js'
@@ -77,16 +78,8 @@ export function createKeptAnswers(maxKept = MAX_KEPT) {
   }
 }
 
-/** The customers whose answers a write may have changed. */
-interface Touching {
-  readonly touched: readonly { readonly environment: Environment; readonly customerIds: readonly string[] }[]
-}
-
 /** Before a batch is acknowledged, drops the answers that it outdated; or all answers, if it is unknown which. */
-export function forgetting<Batch, Written extends Touching>(
-  kept: KeptAnswers,
-  writeBatch: (batch: Batch) => Promise<Written>,
-): (batch: Batch) => Promise<Written> {
+export function forgetting(kept: KeptAnswers, writeBatch: WriteBatch): WriteBatch {
   return async (batch) => {
     try {
       const written = await writeBatch(batch)

@@ -11,7 +11,7 @@ import { readJob } from '../store/recompute.js'
 import type { Db } from '../store/schema.js'
 import { policyFingerprint, policyInForce } from '../store/settings.js'
 import { counts, type DeepReadonly, environment, snapshot } from './answers.js'
-import { type MountDeps, type Route, route } from './route.js'
+import { ADMIN_OF_BOTH, type MountDeps, type Route, route } from './route.js'
 
 export interface ComparisonDeps extends MountDeps {
   /** Called each time, since a reload may change it. */
@@ -111,7 +111,6 @@ async function unfinishedAt(db: Db): Promise<number | null> {
 const MAX_NAMED = 100_000
 const NAMED = 1_000
 
-const ADMIN = { scope: 'admin', environments: 'both' } as const
 const STARTED = { status: 202, errors: ['rebuild_running', 'replay_running'] } as const
 
 /** Routes that start a comparison, in one environment if named, and show the progress of the last one. */
@@ -125,14 +124,14 @@ function comparison(
     route(`GET ${path}`, {
       operationId: `get${operation}`,
       summary: `The progress and result of the last ${name}.`,
-      ...ADMIN,
+      ...ADMIN_OF_BOTH,
       answer: jobAnswer,
       handle: async (_, { comparisons }: ComparisonDeps) => jobOf(await comparisons.last(name)),
     }),
     route(`POST ${path}`, {
       operationId: `start${operation}`,
       summary: about,
-      ...ADMIN,
+      ...ADMIN_OF_BOTH,
       environments: 'shown of both',
       body: z.strictObject({
         /** As in the config; the configured policy if omitted. */
@@ -156,7 +155,7 @@ export const comparisonRoutes: readonly Route<ComparisonDeps>[] = [
   route('GET /policy', {
     operationId: 'getPolicy',
     summary: 'The policy in force, and the configured one.',
-    ...ADMIN,
+    ...ADMIN_OF_BOTH,
     answer: policyAnswer,
     handle: async (_, { db, configuredPolicy }: ComparisonDeps) => ({
       inForce: await policyInForce(db),
@@ -182,7 +181,7 @@ export const rebuildRoutes: readonly Route<RebuildDeps>[] = [
   route('POST /policy/apply', {
     operationId: 'applyPolicy',
     summary: 'Puts the configured policy in force, and computes all access under it.',
-    ...ADMIN,
+    ...ADMIN_OF_BOTH,
     // Holds the policy that the caller means: the command may have read the config file after the daemon did.
     query: z.object({ expect: z.string().optional() }),
     answer: jobAnswer,
@@ -203,7 +202,7 @@ export const rebuildRoutes: readonly Route<RebuildDeps>[] = [
   route('GET /rebuild', {
     operationId: 'getRebuild',
     summary: 'The progress and changes of the last rebuild, in one environment if named.',
-    ...ADMIN,
+    ...ADMIN_OF_BOTH,
     environments: 'shown of both',
     answer: jobAnswer,
     async handle({ environments }, { rebuilds, db }: RebuildDeps) {
@@ -216,7 +215,7 @@ export const rebuildRoutes: readonly Route<RebuildDeps>[] = [
   route('POST /rebuild', {
     operationId: 'startRebuild',
     summary: 'Computes all access again, in both environments, under the policy in force.',
-    ...ADMIN,
+    ...ADMIN_OF_BOTH,
     answer: jobAnswer,
     ...STARTED,
     acceptedAt: () => '/rebuild',

@@ -11,7 +11,7 @@ import { idText, invalidBody } from './body.js'
 import { beginsBeforeItEnds, LATER_THAN_TO, STORED_DISPOSITIONS, unknownName } from './events.js'
 import { firstOf, idPlace, instantParameter, invalidParameter, PAGE, pageOf } from './query.js'
 import { summary } from './rebuilds.js'
-import { type MountDeps, type Route, route } from './route.js'
+import { ADMIN, type MountDeps, type Route, route } from './route.js'
 
 export interface ReplayDeps extends MountDeps {
   readonly replays: Pick<RecomputeJobs, 'startReplay' | 'replays' | 'findReplay' | 'stopReplay'>
@@ -76,8 +76,6 @@ function replayOf({ id, plan, startedAt, progress, outcome }: Replay) {
     reason: 'reason' in outcome ? outcome.reason : null,
   }
 }
-
-const ADMIN = { scope: 'admin', environments: 'shown' } as const
 
 export const replayRoutes: readonly Route<ReplayDeps>[] = [
   route('GET /replays', {

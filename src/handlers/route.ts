@@ -25,6 +25,10 @@ type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
 /** The default: one environment. */
 export const READ = { scope: 'read', environments: 'one' } as const
+/** For operators: of the environments of their key. */
+export const ADMIN = { scope: 'admin', environments: 'shown' } as const
+/** For operators, with a key for both environments. */
+export const ADMIN_OF_BOTH = { scope: 'admin', environments: 'both' } as const
 
 /** The names in a path: `'/entitlements/:customerId'` binds `customerId`. */
 export type ParamNames<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`

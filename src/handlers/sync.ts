@@ -6,7 +6,7 @@ import { PLATFORM_NAMES } from '../provider/accounts.js'
 import { counts, environment, instant, platformCall, toJson } from './answers.js'
 import { idText, invalidField } from './body.js'
 import { requireBoth } from './query.js'
-import { type Route, route } from './route.js'
+import { ADMIN, ADMIN_OF_BOTH, type Route, route } from './route.js'
 import type { SyncDeps, SyncQuestionDeps } from './sync/deps.js'
 import { failure, membershipRoutes, STATES, targetProblem } from './sync/memberships.js'
 import { messageQuestions, messageRoutes } from './sync/messages.js'
@@ -92,15 +92,12 @@ const ANSWER_WITHIN_MS = 20_000
 /** Names the outbound webhooks among the targets of a retry; `webhook:<id>` names one. */
 const WEBHOOK_TARGET = 'webhook'
 
-const ADMIN = { scope: 'admin', environments: 'shown' } as const
-
 /** Pauses or resumes all calls, in both environments. */
 function pausing(path: '/sync/pause' | '/sync/resume', paused: boolean, summary: string): Route<SyncDeps> {
   return route(`POST ${path}`, {
     operationId: paused ? 'pauseSync' : 'resumeSync',
     summary,
-    scope: 'admin',
-    environments: 'both',
+    ...ADMIN_OF_BOTH,
     body: z.strictObject({}),
     answer: z.object({ paused: z.boolean() }),
     async handle(_, { sync }: SyncDeps) {

@@ -210,6 +210,7 @@ export async function readRefusals(registry: Registry) {
       code: String(labels.code),
       count: value,
     })),
+    /** How far its clock was ahead of ours; negative: behind. */
     skews: valuesOf('latchkey_clock_skew_seconds').map(({ labels, value }) => ({
       endpoint: String(labels.endpoint),
       seconds: value,

@@ -20,6 +20,7 @@ import { bulkLookup } from './bulk.js'
 import { type CustomerRecord, loadCustomer, loadCustomers, loadReferences } from './customers.js'
 import type { EventGlance } from './event-walk.js'
 import { loadManualEvents } from './events.js'
+import { placeOf } from './recompute.js'
 import type { Db, EventsTable, PersonKey } from './schema.js'
 import { policyInForce } from './settings.js'
 import { loadSources, loadSourcesOfCustomers, readHistory, type StoredSource } from './sources.js'
@@ -97,10 +98,8 @@ async function loadHolds(db: Db, environment: Environment, customerId: string) {
   )
   return rows.flatMap((row) => {
     const stored = storedEvent(row)
-    const { source_kind: kind, source_id: id } = row
-    const source = kind === null || id === null ? null : { kind, id }
     // The reason of a held event says what it waits for.
-    return stored === null ? [] : [{ ...stored, source, reason: row.reason as HoldReason }]
+    return stored === null ? [] : [{ ...stored, source: placeOf(row), reason: row.reason as HoldReason }]
   })
 }
 

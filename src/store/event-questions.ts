@@ -4,6 +4,7 @@ import { HOLD_REASON_TEXT } from '../entitlements/reasons.js'
 import { type Environment, QUARANTINE_TEXT, type QuarantineReason } from '../provider/event.js'
 import { type EventPageFilter, matchesFilter, walkEvents, walkNumbered } from './event-walk.js'
 import type { DeliveryInput, RemovedBody, SignedHeaders } from './events.js'
+import { placeOf } from './recompute.js'
 import type { BodyColumns, Db, EventsTable } from './schema.js'
 import { loadLinks, loadSourceRows, readHistory } from './sources.js'
 import { eventInForm, isAltered, sha256Of } from './stored-form.js'
@@ -185,13 +186,13 @@ async function loadSummaries(db: Db, which: RawBuilder<unknown>): Promise<readon
 export type StoredEvent = Awaited<ReturnType<typeof toStoredEvent>>
 
 async function toStoredEvent(db: Db, { headers: _, normalized: _form, ...row }: SummaryRow) {
-  const { seq, source_kind: kind, source_id: id, body_removed, body_removed_at, ...event } = row
+  const { seq, source_kind, source_id, body_removed, body_removed_at, ...event } = row
   const removed = removalIn({ body_removed, body_removed_at })
   const came = { sha256: event.bodySha256, bytes: event.bodyBytes }
   const shown = removed?.why === 'redacted' ? ((await readLeft(db, seq)) ?? came) : came
   return {
     ...event,
-    source: kind === null || id === null ? null : { kind, id },
+    source: placeOf({ source_kind, source_id }),
     bodySha256: shown.sha256,
     bodyBytes: shown.bytes,
     bodyRemoved: removed && { ...removed, ...came },

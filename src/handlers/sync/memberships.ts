@@ -5,7 +5,7 @@ import type { MembershipKey } from '../../store/memberships.js'
 import type { ShownState } from '../../sync/membership.js'
 import { environment, instant } from '../answers.js'
 import { idParameter, invalidParameter, limitParameter, pageOf, paginated, placeIn } from '../query.js'
-import { type Route, route } from '../route.js'
+import { ADMIN, type Route, route } from '../route.js'
 import type { SyncQuestionDeps } from './deps.js'
 
 export const failure = z.object({ code: z.string(), message: z.string() })
@@ -54,8 +54,7 @@ export const membershipRoutes: readonly Route<SyncQuestionDeps>[] = [
   route('GET /sync/memberships', {
     operationId: 'listMemberships',
     summary: 'Who should be, and who is, a member of which role or group.',
-    scope: 'admin',
-    environments: 'shown',
+    ...ADMIN,
     query: z.object({
       state: membershipState.exactOptional(),
       target: idParameter.exactOptional(),

@@ -16,7 +16,7 @@ import {
   pageOf,
   placeIn,
 } from '../query.js'
-import { type Route, route } from '../route.js'
+import { ADMIN, ADMIN_OF_BOTH, type Route, route } from '../route.js'
 import type { SyncDeps, SyncQuestionDeps } from './deps.js'
 
 /** When a message of each type is sent. */
@@ -73,8 +73,7 @@ export const messageQuestions: readonly Route<SyncQuestionDeps>[] = [
   route('GET /sync/messages', {
     operationId: 'listMessages',
     summary: 'The log of the outbound webhooks, newest first: each message, and the attempts to deliver it.',
-    scope: 'admin',
-    environments: 'shown',
+    ...ADMIN,
     query: z
       .object({
         id: idParameter.exactOptional(),
@@ -112,8 +111,7 @@ export const messageRoutes: readonly Route<SyncDeps>[] = [
     operationId: 'replayMessages',
     summary:
       'Sends messages of the log and the later ones of the same customers again, in order and under their ids.',
-    scope: 'admin',
-    environments: 'shown',
+    ...ADMIN,
     body: z
       .strictObject({
         ids: z.array(idText).min(1, 'is empty').max(MAX_REPLAYED_IDS).exactOptional(),
@@ -144,8 +142,7 @@ export const messageRoutes: readonly Route<SyncDeps>[] = [
   route('POST /sync/webhooks/:webhook/test', {
     operationId: 'testWebhook',
     summary: 'Sends a test message to an address of the outbound webhooks, and answers with what happened.',
-    scope: 'admin',
-    environments: 'both',
+    ...ADMIN_OF_BOTH,
     body: z.strictObject({
       type: messageType.default('entitlement.granted'),
       environment: environment.exactOptional(),
