@@ -15,17 +15,14 @@ export interface FailureCount {
   readonly retryAfterSeconds: number
 }
 
-/** Counts one more failure of a name: an address, or an account. */
-type FailureLimit = (name: string) => FailureCount
-
-/** Limits the failures of each name, by default to 30 in 60 seconds. */
+/** Limits the failures of each name, an address or an account, by default to 30 in 60 seconds. Counts one more. */
 export function createFailureLimit({
   failures = FAILURES_PER_WINDOW,
   windowSeconds = WINDOW_SECONDS,
 }: {
   failures?: number
   windowSeconds?: number
-} = {}): FailureLimit {
+} = {}): (name: string) => FailureCount {
   const windows = new Map<number, { count: number; readonly endsAt: number }>()
   return (name) => {
     const counter = counterOf(name)

@@ -44,7 +44,7 @@ export async function openParts(config: Config, deps: DaemonDeps, started: Start
   const { clock, log, tracing, control = NO_CONTROL, random = Math.random } = deps
   const { promise: failure, resolve: fail } = Promise.withResolvers<unknown>()
   const startedAt = clock()
-  const store = await openServed(config, { clock, log, fail })
+  const store = await openServed(config, deps, fail)
   started.add('store', store.close)
   if (tracing !== undefined) started.add('tracing', tracing.stop)
   const db = store.reader
@@ -94,17 +94,12 @@ export async function openParts(config: Config, deps: DaemonDeps, started: Start
   }
 }
 
-interface Serving extends Pick<DaemonDeps, 'clock' | 'log'> {
-  readonly fail: (error: unknown) => void
-}
-
 /** `shared`: what several daemons on one store settle among them; null: there is only this one. */
-async function openServed(config: Config, serving: Serving) {
+async function openServed(config: Config, { clock, log }: DaemonDeps, fail: (error: unknown) => void) {
   const { file, postgres } = config.database
-  const { clock, fail } = serving
   if (postgres !== undefined) {
     const { openSharedStore } = await import('./shared-store.js')
-    const shared = await openSharedStore(postgres, config, serving)
+    const shared = await openSharedStore(postgres, config, { clock, log, fail })
     return { ...shared, shared }
   }
   if (!existsSync(file)) await assertCanListen(config.server)

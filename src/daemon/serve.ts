@@ -11,7 +11,7 @@ import { readGaps } from '../operations/delivery-gaps.js'
 import { addDaemonMetrics, readRefusals, type SyncState } from '../operations/metrics.js'
 import { createErase } from '../people/erase.js'
 import type { ShownState } from '../sync/membership.js'
-import { type Outage, outageWords } from '../sync/outages.js'
+import { outageWords } from '../sync/outages.js'
 import { usableSocket } from './notes.js'
 import type { Parts } from './parts.js'
 
@@ -86,14 +86,13 @@ function createReadiness({ store, queue, current, policyDiffers, following }: Pa
       notes: [
         current.note() ?? [],
         (await policyDiffers()) ? 'The configured policy is not the one in force.' : [],
-        (await following.outages()).map(outageNote),
+        (await following.outages()).map(
+          ({ platform, since }) =>
+            `${outageWords(platform).down} since ${new Date(since).toISOString()}; retrying.`,
+        ),
       ].flat(),
     }
   }
-}
-
-function outageNote({ platform, since }: Outage): string {
-  return `${outageWords(platform).down} since ${new Date(since).toISOString()}; retrying.`
 }
 
 async function examine(parts: Parts, thorough: boolean) {

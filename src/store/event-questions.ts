@@ -294,12 +294,6 @@ export async function countWaitingByReason(db: Db): Promise<readonly WaitingReas
   return rows
 }
 
-/** How many other bodies came under ids of stored events. */
-export async function countConflicts(db: Db): Promise<number> {
-  const { rows } = await sql<{ count: number }>`select count(*) as count from event_conflicts`.execute(db)
-  return rows[0]?.count ?? 0
-}
-
 /** The first events under whose ids other bodies came. */
 export async function firstConflicts(db: Db, limit: number) {
   const { rows } = await sql<{ environment: Environment; eventId: string }>`

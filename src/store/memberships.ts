@@ -1,6 +1,6 @@
 import { type Selectable, sql } from 'kysely'
 import type { Environment } from '../provider/event.js'
-import { bulkLookup, bulkStatement, bulkUpsert } from './bulk.js'
+import { bulkLookup, bulkStatement, bulkUpsert, countRows } from './bulk.js'
 import type { Change } from './changes.js'
 import type { Db, MembershipsTable, Tx } from './schema.js'
 
@@ -190,16 +190,16 @@ export async function findLongestLimit(db: Db, platform: string): Promise<Member
 
 /** Removals from a target that no operator has confirmed, and that are still to be made. */
 export function countUnconfirmed(db: Db, target: TargetRef): Promise<number> {
-  return count(db, sql`${isOf(target)} and ${isUnconfirmed}`)
+  return countRows(db, 'memberships', sql`${isOf(target)} and ${isUnconfirmed}`)
 }
 
 /** The members of a target, and those that were removed after an instant, in epoch milliseconds. */
 export async function countMembers(db: Db, target: TargetRef, after: number) {
   const isRemoved = sql`${isOf(target)} and applied = 'absent' and applied_at > ${after} and desired = 0 and given = 1`
   return {
-    members: await count(db, sql`${isOf(target)} and applied = 'member'`),
-    removed: await count(db, isRemoved),
-    removedUnconfirmed: await count(db, sql`${isRemoved} and confirmed = 0`),
+    members: await countRows(db, 'memberships', sql`${isOf(target)} and applied = 'member'`),
+    removed: await countRows(db, 'memberships', isRemoved),
+    removedUnconfirmed: await countRows(db, 'memberships', sql`${isRemoved} and confirmed = 0`),
   }
 }
 
@@ -209,11 +209,6 @@ export async function countStates(db: Db, target: TargetRef) {
     select state, case when ${isUnconfirmed} then 1 else 0 end as unconfirmed, count(*) as count from memberships
     where ${isOf(target)} group by state, unconfirmed`.execute(db)
   return rows.map((row) => ({ ...row, unconfirmed: row.unconfirmed === 1 }))
-}
-
-async function count(db: Db, where: ReturnType<typeof isOf>): Promise<number> {
-  const { rows } = await sql<{ n: number }>`select count(*) as n from memberships where ${where}`.execute(db)
-  return rows[0]?.n ?? 0
 }
 
 /** Bounds how long one transaction blocks deliveries. */

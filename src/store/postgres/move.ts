@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { LatchkeyError } from '../../errors.js'
-import { bulkInsert } from '../bulk.js'
+import { bulkInsert, countRows } from '../bulk.js'
 import { placeIn } from '../engine.js'
 import { isMigrationTable } from '../migrate.js'
 import type { Database, Db, Tx } from '../schema.js'
@@ -60,11 +60,6 @@ async function tablesOf(source: Db): Promise<readonly Table[]> {
     source,
   )
   return rows.map(({ name }) => name).filter((name) => !isMigrationTable(name))
-}
-
-async function countRows(db: Db, table: Table): Promise<number> {
-  const { rows } = await sql<{ n: number }>`select count(*) as n from ${sql.table(table)}`.execute(db)
-  return rows[0]?.n ?? 0
 }
 
 async function assertFree(trx: Tx, target: PostgresOptions): Promise<void> {

@@ -27,7 +27,10 @@ export async function openPostgresStore<Writer extends { close(): Promise<void> 
   openWriter: (db: Db) => Writer,
   onBroken: (error: unknown) => void = () => {},
 ) {
-  await prepare(options, configured)
+  await withCurrentSchema(options, async (db) => {
+    await ensurePolicy(db, configured)
+    await ensureChangeLogEpoch(db)
+  })
   const own = randomUUID()
   const writer = openWriter(openPostgres(options, 'write', { announcing: own }))
   const reader = openReader(options, onBroken)
@@ -84,13 +87,6 @@ export async function withCurrentSchema<T>(
   } finally {
     await db.destroy()
   }
-}
-
-function prepare(options: PostgresOptions, configured: Policy): Promise<void> {
-  return withCurrentSchema(options, async (db) => {
-    await ensurePolicy(db, configured)
-    await ensureChangeLogEpoch(db)
-  })
 }
 
 async function assertUsable(db: Db): Promise<void> {
