@@ -25,7 +25,7 @@ export function createFailureLimit({
 } = {}): (name: string) => FailureCount {
   const windows = new Map<number, { count: number; readonly endsAt: number }>()
   return (name) => {
-    const counter = counterOf(name)
+    const counter = createHash('sha256').update(name).digest().readUInt32BE() % COUNTERS
     const now = performance.now()
     let window = windows.get(counter)
     if (window === undefined || window.endsAt <= now) {
@@ -39,8 +39,4 @@ export function createFailureLimit({
       retryAfterSeconds: Math.ceil((window.endsAt - now) / 1000),
     }
   }
-}
-
-function counterOf(name: string): number {
-  return createHash('sha256').update(name).digest().readUInt32BE() % COUNTERS
 }

@@ -58,7 +58,7 @@ export async function openAskingApi(
   const key = localKey()
   const handle = createQuestionApi({
     ...current.forRoutes,
-    ...createComparisons(db, current, clock),
+    jobs: createComparisons(db, current, clock),
     db,
     readAccess: (query) => readAccess(db, clock, query),
     keptAnswers: createKeptAnswers(0),
@@ -93,11 +93,7 @@ export async function openAskingApi(
 }
 
 /** One comparison at a time, for a command that waits for its end: nobody else has to know of it. */
-function createComparisons(
-  db: Db,
-  current: CurrentConfig,
-  clock: () => number,
-): Pick<QuestionDeps, 'comparisons' | 'replays'> {
+function createComparisons(db: Db, current: CurrentConfig, clock: () => number): QuestionDeps['jobs'] {
   let job: Job | null = null
 
   function start(kind: Job['kind'], plan: ComparePlan): Job {
@@ -120,33 +116,23 @@ function createComparisons(
   const replayOf = async () => (isReplay(job) ? job : null)
 
   return {
-    comparisons: {
-      startComparison: async (name, scope, policy, sampleSize) => {
-        const mode = name === 'verification' ? 'verify' : 'compare'
-        return start(name, { scope, endpoints: null, policy, mode, sampleSize })
-      },
-      last: async (kind) => (job?.kind === kind ? job : null),
+    startComparison: async (name, scope, policy, sampleSize) => {
+      const mode = name === 'verification' ? 'verify' : 'compare'
+      return start(name, { scope, endpoints: null, policy, mode, sampleSize })
     },
-    replays: {
-      async startReplay({ filter, dryRun }) {
-        if (!dryRun)
-          throw new LatchkeyError(
-            'daemon_unreachable',
-            'Only a running daemon can replay events: start one with `latchkey serve`.',
-          )
-        const endpoints = current.endpointEnvironments()
-        const sampleSize = REPLAY_SAMPLE
-        return start('replay', {
-          scope: filter,
-          endpoints,
-          policy: null,
-          mode: 'compare',
-          sampleSize,
-        }) as Replay
-      },
-      findReplay: replayOf,
-      stopReplay: replayOf,
-      replays: async () => [],
+    last: async (kind) => (job?.kind === kind ? job : null),
+    async startReplay({ filter: scope, dryRun }) {
+      if (!dryRun)
+        throw new LatchkeyError(
+          'daemon_unreachable',
+          'Only a running daemon can replay events: start one with `latchkey serve`.',
+        )
+      const endpoints = current.endpointEnvironments()
+      const sampleSize = REPLAY_SAMPLE
+      return start('replay', { scope, endpoints, policy: null, mode: 'compare', sampleSize }) as Replay
     },
+    findReplay: replayOf,
+    stopReplay: replayOf,
+    replays: async () => [],
   }
 }

@@ -28,9 +28,7 @@ export async function serveRoutes(parts: Parts): Promise<Listeners> {
   listeners = await startListeners({
     ...parts,
     ...current.forRoutes,
-    comparisons: recomputing,
-    replays: recomputing,
-    rebuilds: recomputing,
+    jobs: recomputing,
     sync: following.control,
     messenger: following.messenger,
     addresses: config.server,

@@ -37,12 +37,10 @@ export function instantText(at: number): string {
   return new Date(at).toISOString()
 }
 
-/** `fail`: something is wrong now. `warn`: it works, but somebody should look. */
-export type Level = 'ok' | 'warn' | 'fail'
-
 /** What one check found. */
 export interface Finding {
-  readonly level: Level
+  /** `fail`: something is wrong now. `warn`: it works, but somebody should look. */
+  readonly level: 'ok' | 'warn' | 'fail'
   /** The subject, in a word or two. */
   readonly what: string
   readonly detail: string

@@ -7,7 +7,7 @@ import type { RequestMetrics } from '../operations/metrics.js'
 import type { Endpoint } from '../provider/endpoint.js'
 import type { Environment } from '../provider/event.js'
 import { flagParameter } from './query.js'
-import { ADMIN_OF_BOTH, type Route, route } from './route.js'
+import { ADMIN_OF_BOTH, type MountDeps, type Route, route } from './route.js'
 
 /** Whether deliveries can be stored, and notes for the operator. Notes hold no personal data. */
 export interface Readiness {
@@ -15,11 +15,10 @@ export interface Readiness {
   readonly notes: readonly string[]
 }
 
-export interface HealthDeps {
+export interface HealthDeps extends MountDeps {
   readonly isWriterAlive: () => boolean
   readonly readiness: () => Promise<Readiness>
   readonly examine: (thorough: boolean) => Promise<readonly Finding[]>
-  readonly endpoints: () => readonly Endpoint[]
   readonly metrics: RequestMetrics
 }
 

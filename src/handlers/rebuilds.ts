@@ -18,11 +18,11 @@ export interface ComparisonDeps extends MountDeps {
   readonly configuredPolicy: () => Policy
   /** Parses a policy written as in the config. @throws LatchkeyError `invalid_request` */
   readonly policyIn: (given: unknown) => Policy
-  readonly comparisons: Pick<RecomputeJobs, 'startComparison' | 'last'>
+  readonly jobs: Pick<RecomputeJobs, 'startComparison' | 'last'>
 }
 
 export interface RebuildDeps extends Pick<ComparisonDeps, 'db' | 'configuredPolicy'> {
-  readonly rebuilds: Pick<RecomputeJobs, 'startRebuild' | 'last'>
+  readonly jobs: Pick<RecomputeJobs, 'startRebuild' | 'last'>
 }
 
 const typesByRail = <Type extends string>(types: readonly Type[]) => {
@@ -126,7 +126,7 @@ function comparison(
       summary: `The progress and result of the last ${name}.`,
       ...ADMIN_OF_BOTH,
       answer: jobAnswer,
-      handle: async (_, { comparisons }: ComparisonDeps) => jobOf(await comparisons.last(name)),
+      handle: async (_, { jobs }: ComparisonDeps) => jobOf(await jobs.last(name)),
     }),
     route(`POST ${path}`, {
       operationId: `start${operation}`,
@@ -142,10 +142,10 @@ function comparison(
       ...STARTED,
       acceptedAt: () => path,
       async handle({ body: { policy: given, named }, environments }, deps: ComparisonDeps) {
-        const { comparisons, configuredPolicy, policyIn } = deps
+        const { jobs, configuredPolicy, policyIn } = deps
         const other = given === undefined ? configuredPolicy() : policyIn(given)
         const compared = name === 'policy diff' ? other : null
-        return jobOf(await comparisons.startComparison(name, environments, compared, named))
+        return jobOf(await jobs.startComparison(name, environments, compared, named))
       },
     }),
   ]
@@ -188,7 +188,7 @@ export const rebuildRoutes: readonly Route<RebuildDeps>[] = [
     ...STARTED,
     errors: ['policy_differs', ...STARTED.errors],
     acceptedAt: () => '/rebuild',
-    async handle({ query: { expect } }, { rebuilds, configuredPolicy }: RebuildDeps) {
+    async handle({ query: { expect } }, { jobs, configuredPolicy }: RebuildDeps) {
       const configured = configuredPolicy()
       if (expect !== undefined && expect !== policyFingerprint(configured)) {
         throw new LatchkeyError(
@@ -196,7 +196,7 @@ export const rebuildRoutes: readonly Route<RebuildDeps>[] = [
           'The daemon runs with another policy than this one: run `latchkey reload` first.',
         )
       }
-      return jobOf(await rebuilds.startRebuild(configured))
+      return jobOf(await jobs.startRebuild(configured))
     },
   }),
   route('GET /rebuild', {
@@ -205,8 +205,8 @@ export const rebuildRoutes: readonly Route<RebuildDeps>[] = [
     ...ADMIN_OF_BOTH,
     environments: 'shown of both',
     answer: jobAnswer,
-    async handle({ environments }, { rebuilds, db }: RebuildDeps) {
-      const job = await rebuilds.last('rebuild')
+    async handle({ environments }, { jobs, db }: RebuildDeps) {
+      const job = await jobs.last('rebuild')
       // One whose process has ended is resumed when it is run again.
       const folded = job === null || job.outcome.state === 'stopped' ? await unfinishedAt(db) : null
       return folded === null ? jobOf(job, environments) : { state: 'interrupted' as const, folded }
@@ -219,7 +219,6 @@ export const rebuildRoutes: readonly Route<RebuildDeps>[] = [
     answer: jobAnswer,
     ...STARTED,
     acceptedAt: () => '/rebuild',
-    handle: async (_, { rebuilds, db }: RebuildDeps) =>
-      jobOf(await rebuilds.startRebuild(await policyInForce(db))),
+    handle: async (_, { jobs, db }: RebuildDeps) => jobOf(await jobs.startRebuild(await policyInForce(db))),
   }),
 ]

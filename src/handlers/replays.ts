@@ -14,7 +14,7 @@ import { summary } from './rebuilds.js'
 import { ADMIN, type MountDeps, type Route, route } from './route.js'
 
 export interface ReplayDeps extends MountDeps {
-  readonly replays: Pick<RecomputeJobs, 'startReplay' | 'replays' | 'findReplay' | 'stopReplay'>
+  readonly jobs: Pick<RecomputeJobs, 'startReplay' | 'replays' | 'findReplay' | 'stopReplay'>
 }
 
 const ended = z.object({
@@ -84,10 +84,8 @@ export const replayRoutes: readonly Route<ReplayDeps>[] = [
     ...ADMIN,
     query: z.object(PAGE),
     answer: pageOf(replay, idPlace),
-    async handle({ query: { limit, cursor }, environments }, { replays }: ReplayDeps) {
-      const known = (await replays.replays()).filter(({ plan }) =>
-        environments.includes(plan.scope.environment),
-      )
+    async handle({ query: { limit, cursor }, environments }, { jobs }: ReplayDeps) {
+      const known = (await jobs.replays()).filter(({ plan }) => environments.includes(plan.scope.environment))
       const place = cursor === undefined ? -1 : known.findIndex(({ id }) => id === cursor)
       if (cursor !== undefined && place === -1)
         throw invalidParameter('cursor', 'is not a cursor of this list: use the one from the last page')
@@ -122,7 +120,7 @@ export const replayRoutes: readonly Route<ReplayDeps>[] = [
       const filter: EventFilter = { environment, ...given }
       const issue = await unknownName(filter, deps)
       if (issue !== null) throw invalidBody([{ ...issue, path: `filter.${issue.path}` }])
-      return replayOf(await deps.replays.startReplay({ filter, dryRun }))
+      return replayOf(await deps.jobs.startReplay({ filter, dryRun }))
     },
   }),
   route('GET /replays/:replayId', {
@@ -131,8 +129,8 @@ export const replayRoutes: readonly Route<ReplayDeps>[] = [
     ...ADMIN,
     answer: replay,
     errors: ['replay_not_found'],
-    handle: async ({ params, environments }, { replays }: ReplayDeps) =>
-      replayOf(await findReplay(params.replayId, environments, replays)),
+    handle: async ({ params, environments }, { jobs }: ReplayDeps) =>
+      replayOf(await findReplay(params.replayId, environments, jobs)),
   }),
   route('DELETE /replays/:replayId', {
     operationId: 'stopReplay',
@@ -140,9 +138,9 @@ export const replayRoutes: readonly Route<ReplayDeps>[] = [
     ...ADMIN,
     answer: replay,
     errors: ['replay_not_found'],
-    async handle({ params, environments }, { replays }: ReplayDeps) {
-      const found = await findReplay(params.replayId, environments, replays)
-      return replayOf((await replays.stopReplay(found.id)) ?? found)
+    async handle({ params, environments }, { jobs }: ReplayDeps) {
+      const found = await findReplay(params.replayId, environments, jobs)
+      return replayOf((await jobs.stopReplay(found.id)) ?? found)
     },
   }),
 ]
@@ -151,7 +149,7 @@ export const replayRoutes: readonly Route<ReplayDeps>[] = [
 async function findReplay(
   id: string,
   environments: readonly Environment[],
-  { findReplay: find }: ReplayDeps['replays'],
+  { findReplay: find }: ReplayDeps['jobs'],
 ): Promise<Replay> {
   const found = await find(id)
   if (found !== null && environments.includes(found.plan.scope.environment)) return found

@@ -3,7 +3,7 @@ import type { HoldReason, SourceKey } from '../entitlements/model.js'
 import { HOLD_REASON_TEXT } from '../entitlements/reasons.js'
 import { type Environment, QUARANTINE_TEXT, type QuarantineReason } from '../provider/event.js'
 import { type EventPageFilter, matchesFilter, walkEvents, walkNumbered } from './event-walk.js'
-import type { DeliveryInput, RemovedBody, SignedHeaders } from './events.js'
+import type { DeliveryInput, SignedHeaders } from './events.js'
 import { placeOf } from './recompute.js'
 import type { BodyColumns, Db, EventsTable } from './schema.js'
 import { loadLinks, loadSourceRows, readHistory } from './sources.js'
@@ -206,10 +206,9 @@ async function readLeft(db: Db, seq: number) {
 }
 
 type RemovalColumns = Pick<BodyColumns, 'body_removed' | 'body_removed_at'>
-type BodyRemoval = Pick<RemovedBody, 'why' | 'at'>
 
 /** Null: the original body is stored. */
-function removalIn({ body_removed: why, body_removed_at: at }: RemovalColumns): BodyRemoval | null {
+function removalIn({ body_removed: why, body_removed_at: at }: RemovalColumns) {
   return why === null || at === null ? null : { why, at }
 }
 

@@ -1,6 +1,6 @@
 import { type Selectable, sql } from 'kysely'
 import type { Environment } from '../provider/event.js'
-import { bulkLookup, bulkStatement, bulkUpsert, countRows } from './bulk.js'
+import { allOf, bulkLookup, bulkStatement, bulkUpsert, countRows } from './bulk.js'
 import type { Change } from './changes.js'
 import type { Db, MembershipsTable, Tx } from './schema.js'
 
@@ -113,8 +113,7 @@ export async function findMemberships(db: Db, filter: MembershipFilter, limit?: 
     values && sql`${sql.ref(column)} in (${sql.join(values)})`
   const held = unconfirmed?.from.map((one) => sql`(${isOf(one)})`) ?? []
   const isHeld = sql`(${isUnconfirmed} and (${sql.join([sql`1 = 0`, ...held], sql` or `)}))`
-  const isWhere = [
-    sql`1 = 1`,
+  const isAsked = allOf(
     isAny('environment', environments),
     isAny('target', target === undefined ? undefined : [target]),
     isAny('customer_id', customerIds),
@@ -125,9 +124,9 @@ export async function findMemberships(db: Db, filter: MembershipFilter, limit?: 
     filter.hasFailed && sql`error_code is not null`,
     unconfirmed && sql`${unconfirmed.is ? sql`` : sql`not `}${isHeld}`,
     after && sql`(environment, target, account_id) > (${sql.join(keyRow(after))})`,
-  ].filter((one) => one !== undefined)
+  )
   const { rows } = await sql<Row>`
-    select * from memberships where ${sql.join(isWhere, sql` and `)}
+    select * from memberships where ${isAsked}
     ${limit === undefined ? sql`` : sql`order by environment, target, account_id limit ${limit}`}`.execute(db)
   return rows.map(fromRow)
 }

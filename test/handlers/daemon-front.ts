@@ -201,6 +201,19 @@ export const SYNC_OFF: SyncControl = {
   resume: async () => {},
 }
 
+/** Nothing was computed again so far. */
+const NO_JOBS: ListenersDeps['jobs'] = {
+  startRebuild: async () => UNDER_WAY,
+  startComparison: async () => UNDER_WAY,
+  last: async () => null,
+  startReplay: () => {
+    throw new Error('nothing is replayed here')
+  },
+  replays: async () => [],
+  findReplay: async () => null,
+  stopReplay: async () => null,
+}
+
 /** What a front was asked, told and made to say, as it happened. */
 export interface Front {
   readonly url: string
@@ -247,20 +260,11 @@ export async function frontDeps(
       questions.push(question)
       return answerTo(question)
     },
-    rebuilds: { startRebuild: async () => UNDER_WAY, last: async () => null },
-    comparisons: { startComparison: async () => UNDER_WAY, last: async () => null },
     policyIn: () => DOCUMENTED_POLICY,
     configuredPolicy: () => DOCUMENTED_POLICY,
     examine: async () => [],
     importLines: async (lines) => lines.map(() => ({ outcome: 'applied' })),
-    replays: {
-      startReplay: () => {
-        throw new Error('nothing is replayed here')
-      },
-      replays: async () => [],
-      findReplay: async () => null,
-      stopReplay: async () => null,
-    },
+    jobs: NO_JOBS,
     messenger: () => null,
     sync: SYNC_OFF,
     isWriterAlive: () => true,
@@ -333,7 +337,8 @@ export async function openWhole(atEnd?: AtEnd) {
         apiKey('root', { scopes: API_SCOPES, environments: ['live', 'sandbox'] }),
         apiKey('scraper', { scopes: ['metrics'] }),
       ],
-      replays: {
+      jobs: {
+        ...NO_JOBS,
         startReplay: async () => REPLAY,
         replays: async () => [REPLAY],
         findReplay: async () => REPLAY,

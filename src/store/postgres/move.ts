@@ -13,19 +13,16 @@ type Table = keyof Database
 /** The bound on memory: most rows have some hundred bytes, but a body may have a mebibyte. */
 const BATCH = { rows: 1_000, bytes: 4 * 1024 * 1024 }
 
-/** How many rows of each table were moved. */
-export type MovedRows = Readonly<Partial<Record<Table, number>>>
-
 /**
  * Copies every row of every table from a SQLite database that nobody writes to into PostgreSQL, in one transaction: if
- * it is interrupted, nothing was copied.
+ * it is interrupted, nothing was copied. Returns how many rows of each table were.
  * @throws {LatchkeyError} `store_not_empty`, `store_in_use`, `schema_too_new`; `store_unavailable` if the server fails
  */
 export async function copyToPostgres(
   source: Db,
   target: PostgresOptions,
   onProgress: (done: number, total: number) => void,
-): Promise<MovedRows> {
+) {
   const rows: Partial<Record<Table, number>> = {}
   for (const table of await tablesOf(source)) rows[table] = await countRows(source, table)
   const tables = Object.keys(rows) as Table[]
