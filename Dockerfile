@@ -8,7 +8,7 @@ RUN npm ci --no-audit --no-fund && npm prune --omit=dev
 
 FROM node:24-slim
 WORKDIR /opt/latchkey
-COPY package.json config.example.json config.schema.json openapi.json ./
+COPY package.json config.example.json config.schema.json openapi.html openapi.json ./
 COPY bin bin
 COPY --from=build /opt/latchkey/node_modules node_modules
 COPY --from=build /opt/latchkey/dist dist

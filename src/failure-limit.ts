@@ -15,20 +15,17 @@ export interface FailureCount {
   readonly retryAfterSeconds: number
 }
 
-/** Counts one more failure of a name: an address, or an account. */
-type FailureLimit = (name: string) => FailureCount
-
-/** Limits the failures of each name, by default to 30 in 60 seconds. */
+/** Limits the failures of each name, an address or an account, by default to 30 in 60 seconds. Counts one more. */
 export function createFailureLimit({
   failures = FAILURES_PER_WINDOW,
   windowSeconds = WINDOW_SECONDS,
 }: {
   failures?: number
   windowSeconds?: number
-} = {}): FailureLimit {
+} = {}): (name: string) => FailureCount {
   const windows = new Map<number, { count: number; readonly endsAt: number }>()
   return (name) => {
-    const counter = counterOf(name)
+    const counter = createHash('sha256').update(name).digest().readUInt32BE() % COUNTERS
     const now = performance.now()
     let window = windows.get(counter)
     if (window === undefined || window.endsAt <= now) {
@@ -42,8 +39,4 @@ export function createFailureLimit({
       retryAfterSeconds: Math.ceil((window.endsAt - now) / 1000),
     }
   }
-}
-
-function counterOf(name: string): number {
-  return createHash('sha256').update(name).digest().readUInt32BE() % COUNTERS
 }

@@ -4,14 +4,6 @@ import { STATUS_CODES } from 'node:http'
 import { z } from 'zod'
 import { ERRORS, type ErrorCode } from '../../src/errors.js'
 import * as answers from '../../src/handlers/answers.js'
-import type {
-  ApiDocument,
-  Content,
-  JsonSchema,
-  Operation,
-  Parameter,
-  Response,
-} from '../../src/handlers/api-document.js'
 import { ID_BOUNDS, LINES_TYPE } from '../../src/handlers/body.js'
 import { check } from '../../src/handlers/checks.js'
 import * as control from '../../src/handlers/control.js'
@@ -22,11 +14,20 @@ import { doctorAnswer } from '../../src/handlers/health.js'
 import { problem } from '../../src/handlers/problem.js'
 import * as rebuilds from '../../src/handlers/rebuilds.js'
 import { replay } from '../../src/handlers/replays.js'
-import { errorsOf, type Route, type RouteGroup } from '../../src/handlers/route.js'
+import type { Route, RouteGroup } from '../../src/handlers/route.js'
 import { membership } from '../../src/handlers/sync/memberships.js'
-import { MESSAGE_TYPES, message, webhookMessage } from '../../src/handlers/sync/messages.js'
+import { MESSAGE_TYPES, message } from '../../src/handlers/sync/messages.js'
 import * as sync from '../../src/handlers/sync.js'
+import type { ApiDocument, Content, JsonSchema, Operation, Parameter, Response } from './api-document.js'
 import { EXAMPLES } from './examples.js'
+
+/** What an outbound webhook posts. */
+const webhookMessage = z.object({
+  type: message.shape.type,
+  timestamp: answers.instant,
+  test: z.literal(true).exactOptional().describe('A test: it is about nobody.'),
+  data: customers.changeAnswer,
+})
 
 /** The names of types in generated clients. Other schemas are written where they are used. */
 const NAMED: Readonly<Record<string, z.ZodType>> = {
@@ -304,6 +305,30 @@ function headersOf(names: readonly string[]): NonNullable<Response['headers']> {
       },
     ]),
   )
+}
+
+/** Every expected failure of a route, apart from those that any request may have. */
+export function errorsOf(route: Route<never>): readonly ErrorCode[] {
+  const { path, scope, environments, query, body, bodyType, errors = [] } = route
+  const takesAnything = query === 'any' && environments === 'none' && !path.includes(':')
+  return [
+    ...(takesAnything ? [] : (['invalid_request'] as const)),
+    ...(scope === null
+      ? []
+      : ([
+          'unauthorized',
+          'key_expired',
+          'too_many_wrong_keys',
+          'forbidden',
+          'rate_limited',
+          'store_unavailable',
+        ] as const)),
+    ...(body === undefined
+      ? []
+      : (['body_too_large', 'body_incomplete', 'encoding_not_supported', 'not_stored'] as const)),
+    ...(bodyType === undefined ? [] : (['media_type_not_supported'] as const)),
+    ...errors,
+  ]
 }
 
 /** By status, with the codes that each may have. Routes share them by reference. */

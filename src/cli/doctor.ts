@@ -58,7 +58,7 @@ async function* findingsOf(
   } catch (error) {
     daemon = { finding: unansweredBy(error, config), facts: null, isServed: true, isRebuilding: false }
   }
-  const { storedSync } = await import('../daemon/questions.js')
+  const { storedSync } = await import('../daemon/stored-sync.js')
   const { syncStateJson } = await import('../handlers/sync.js')
   yield* examine({
     ...loaded,

@@ -2,8 +2,7 @@ import { createReadStream, statSync } from 'node:fs'
 import type { Readable } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
 import { LatchkeyError } from '../errors.js'
-import { MAX_LINES_BYTES } from '../handlers/body.js'
-import { MAX_IMPORT_LINES } from '../handlers/events.js'
+import { MAX_IMPORT_LINES, MAX_LINES_BYTES } from '../handlers/body.js'
 import { refusalText } from '../system-refusal.js'
 
 /** Base64 makes four thirds of a mebibyte body; the headers beside it have room to spare. */

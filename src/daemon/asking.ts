@@ -3,7 +3,6 @@
  * migrates nothing, opens no address, calls no platform, and keeps nothing of what it worked out.
  */
 
-import type { Duplex } from 'node:stream'
 import type { Logger } from 'pino'
 import type { Config } from '../config/schema.js'
 import { failureText, LatchkeyError } from '../errors.js'
@@ -16,24 +15,15 @@ import { compareStored } from '../recompute/compare.js'
 import { brokenOff, finished, isReplay, type Job, newJob, progressed, type Replay } from '../recompute/job.js'
 import { REPLAY_SAMPLE } from '../recompute/jobs.js'
 import type { ComparePlan } from '../recompute/run.js'
+import { readAccess } from '../store/access.js'
 import { isStoreBroken, placeIn } from '../store/engine.js'
 import { assertCurrent } from '../store/migrate.js'
 import type { Db } from '../store/schema.js'
 import { loadKeyUse, loadPolicy } from '../store/settings.js'
 import { damaged, watchRest } from '../store/sqlite/connection.js'
 import { previewCalls } from '../sync/preview-calls.js'
-import { type CurrentConfig, createCurrentConfig, questionDeps, storedSync } from './questions.js'
-
-export interface AskingApi {
-  /** An in-process connection to the routes that only ask, with all rights. */
-  connect(): Duplex
-  /**
-   * To be called behind each answer.
-   * @throws {LatchkeyError} `store_in_use` if a daemon began to write meanwhile, so that the answer may be wrong
-   */
-  assertUndisturbed(): void
-  close(): Promise<void>
-}
+import { type CurrentConfig, createCurrentConfig } from './current-config.js'
+import { storedSync } from './stored-sync.js'
 
 /**
  * @throws {LatchkeyError} `schema_too_old`, `schema_too_new`, `store_unavailable`; `store_missing`, also if no daemon
@@ -42,7 +32,7 @@ export interface AskingApi {
 export async function openAskingApi(
   config: Config,
   { clock, log }: { readonly clock: () => number; readonly log: Logger },
-): Promise<AskingApi> {
+) {
   const { file, postgres } = config.database
   const place = postgres === undefined ? file : placeIn(postgres.url)
   const unreadable = (cause: unknown): LatchkeyError => {
@@ -67,29 +57,35 @@ export async function openAskingApi(
   const current = createCurrentConfig(config)
   const key = localKey()
   const handle = createQuestionApi({
-    ...questionDeps(db, config, current, {
-      keptAnswers: createKeptAnswers(0),
-      ...createComparisons(db, current, clock),
-      sync: storedSync(db, config, clock),
-      keys: () =>
-        Promise.all(
-          config.apiKeys.map(async (one) => ({ ...one, lastUsedAt: await loadKeyUse(db, one.sha256) })),
-        ),
-      clock,
-    }),
+    ...current.forRoutes,
+    jobs: createComparisons(db, current, clock),
+    db,
+    readAccess: (query) => readAccess(db, clock, query),
+    keptAnswers: createKeptAnswers(0),
+    sync: storedSync(db, config, clock),
+    keys: () =>
+      Promise.all(
+        config.apiKeys.map(async (one) => ({ ...one, lastUsedAt: await loadKeyUse(db, one.sha256) })),
+      ),
+    clock,
     authenticate: () => key,
     metrics: { observeDuration() {} },
     log,
   })
   const server = createServer({ handle })
   return {
+    /** An in-process connection to the routes that only ask, with all rights. */
     connect: server.connect,
-    assertUndisturbed() {
+    /**
+     * To be called behind each answer.
+     * @throws {LatchkeyError} `store_in_use` if a daemon began to write meanwhile, so that the answer may be wrong
+     */
+    assertUndisturbed(): void {
       if (isUndisturbed()) return
       const message = `A daemon started using ${place} in the meantime: run the command again.`
       throw new LatchkeyError('store_in_use', message)
     },
-    async close() {
+    async close(): Promise<void> {
       await server.stop()
       await db.destroy()
     },
@@ -97,11 +93,7 @@ export async function openAskingApi(
 }
 
 /** One comparison at a time, for a command that waits for its end: nobody else has to know of it. */
-function createComparisons(
-  db: Db,
-  current: CurrentConfig,
-  clock: () => number,
-): Pick<QuestionDeps, 'comparisons' | 'replays'> {
+function createComparisons(db: Db, current: CurrentConfig, clock: () => number): QuestionDeps['jobs'] {
   let job: Job | null = null
 
   function start(kind: Job['kind'], plan: ComparePlan): Job {
@@ -124,33 +116,23 @@ function createComparisons(
   const replayOf = async () => (isReplay(job) ? job : null)
 
   return {
-    comparisons: {
-      startComparison: async (name, scope, policy, sampleSize) => {
-        const mode = name === 'verification' ? 'verify' : 'compare'
-        return start(name, { scope, endpoints: null, policy, mode, sampleSize })
-      },
-      last: async (kind) => (job?.kind === kind ? job : null),
+    startComparison: async (name, scope, policy, sampleSize) => {
+      const mode = name === 'verification' ? 'verify' : 'compare'
+      return start(name, { scope, endpoints: null, policy, mode, sampleSize })
     },
-    replays: {
-      async startReplay({ filter, dryRun }) {
-        if (!dryRun)
-          throw new LatchkeyError(
-            'daemon_unreachable',
-            'Only a running daemon can replay events: start one with `latchkey serve`.',
-          )
-        const endpoints = current.endpointRules()
-        const sampleSize = REPLAY_SAMPLE
-        return start('replay', {
-          scope: filter,
-          endpoints,
-          policy: null,
-          mode: 'compare',
-          sampleSize,
-        }) as Replay
-      },
-      findReplay: replayOf,
-      stopReplay: replayOf,
-      replays: async () => [],
+    last: async (kind) => (job?.kind === kind ? job : null),
+    async startReplay({ filter: scope, dryRun }) {
+      if (!dryRun)
+        throw new LatchkeyError(
+          'daemon_unreachable',
+          'Only a running daemon can replay events: start one with `latchkey serve`.',
+        )
+      const endpoints = current.endpointRules()
+      const sampleSize = REPLAY_SAMPLE
+      return start('replay', { scope, endpoints, policy: null, mode: 'compare', sampleSize }) as Replay
     },
+    findReplay: replayOf,
+    stopReplay: replayOf,
+    replays: async () => [],
   }
 }

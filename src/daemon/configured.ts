@@ -49,7 +49,9 @@ export async function startConfigured(options: ConfiguredOptions) {
     try {
       const { config: next, warnings: reloaded } = load()
       const policyDiffers = await running.reload(next)
-      const takenOver = changedParts(current, next)
+      const takenOver = Object.entries(TAKEN_OVER)
+        .filter(([, part]) => !isDeepStrictEqual(part(current), part(next)))
+        .map(([name]) => name)
       current = next
       // At the more verbose of the two levels, so that a change of the level itself is logged.
       if (!log.isLevelEnabled('info')) log.level = next.log.level
@@ -86,12 +88,6 @@ const TAKEN_OVER: Readonly<Record<string, (config: Config) => unknown>> = {
   products: ({ products }) => products,
   sync: ({ sync }) => sync,
   'log.level': ({ log }) => log.level,
-}
-
-function changedParts(before: Config, after: Config): readonly string[] {
-  return Object.entries(TAKEN_OVER).flatMap(([name, part]) =>
-    isDeepStrictEqual(part(before), part(after)) ? [] : [name],
-  )
 }
 
 /** All other settings. The daemon itself reports a changed policy, and `provider` is not used yet. */

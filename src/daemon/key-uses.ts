@@ -4,18 +4,16 @@ import type { Db } from '../store/schema.js'
 import { loadKeyUse } from '../store/settings.js'
 import type { Writer } from './writer.js'
 
-interface KeyUsesDeps {
-  /** For reads. */
-  readonly db: Db
-  readonly writer: Pick<Writer, 'saveKeyUses'>
-  /** Called each time, since a reload may change them. */
-  readonly apiKeys: () => readonly ApiKey[]
-  /** Epoch milliseconds. */
-  readonly clock: () => number
-}
-
-/** When each API key was last used. Requests only note it in memory; it is saved now and then. */
-export function createKeyUses({ db, writer, apiKeys, clock }: KeyUsesDeps) {
+/**
+ * When each API key was last used. Requests only note it in memory; it is saved now and then.
+ * @param apiKeys called each time, since a reload may change them
+ */
+export function createKeyUses(
+  db: Db,
+  writer: Pick<Writer, 'saveKeyUses'>,
+  apiKeys: () => readonly ApiKey[],
+  clock: () => number,
+) {
   /** By the hashes of the keys. */
   const used = new Map<string, number>()
   let savedAt = 0

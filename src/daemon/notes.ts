@@ -4,19 +4,10 @@ import { connect } from 'node:net'
 import type { Logger } from 'pino'
 import type { Config } from '../config/schema.js'
 import { MAX_SOCKET_PATH_BYTES } from '../handlers/api-key.js'
-import type { Readiness } from '../handlers/health.js'
 import { newestBackupAt } from '../operations/backup-folder.js'
-import type { SyncState } from '../operations/metrics.js'
 import { erasureListOf, readErasureList } from '../people/erasure-list.js'
-import type { ShownState } from '../sync/membership.js'
-import { type Outage, outageWords } from '../sync/outages.js'
 
-/* Notes for the operator of a daemon: in the log at its start, then in `/readyz`. */
-
-export interface OpenedStore {
-  readonly file: string
-  readonly isNew: boolean
-}
+/* Notes for the operator of a daemon in the log at its start. */
 
 const NOT_THE_FIRST =
   'created an empty database where one existed before; if this is unexpected, stop the daemon and restore a backup ' +
@@ -24,7 +15,7 @@ const NOT_THE_FIRST =
 
 /** Logs anything unusual about the opened store, which would otherwise be noticed too late. */
 export function logStoreState(
-  { file, isNew }: OpenedStore,
+  { file, isNew }: { readonly file: string; readonly isNew: boolean },
   { backup }: Pick<Config, 'backup'>,
   now: number,
   log: Logger,
@@ -77,59 +68,4 @@ async function isAnswered(file: string): Promise<boolean> {
   } finally {
     socket.destroy()
   }
-}
-
-/** The state of sync in a few numbers; null if nothing is configured. */
-export function syncSummary({ paused, leads, targets, unconfirmed, webhooks, unreachable }: SyncState) {
-  if (targets.length === 0 && webhooks.length === 0) return null
-  const total = (state: ShownState) => targets.reduce((sum, { memberships }) => sum + memberships[state], 0)
-  return {
-    paused,
-    leads,
-    due: total('due') + total('retrying'),
-    parked: total('parked'),
-    unconfirmed,
-    messages: webhooks.reduce((sum, { waiting }) => sum + waiting, 0),
-    unreachable: unreachable.map(({ platform }) => platform),
-  }
-}
-
-/** Load balancers ask often, and each test writes: those who ask within a second share one. */
-const TESTED_EVERY_MS = 1_000
-
-/** The same test, shared by all who ask within a second; false if it fails. */
-export function atMostOnceASecond(canWrite: () => Promise<boolean>): () => Promise<boolean> {
-  let testedAt = Number.NEGATIVE_INFINITY
-  let result = Promise.resolve(false)
-  return () => {
-    if (performance.now() - testedAt < TESTED_EVERY_MS) return result
-    testedAt = performance.now()
-    result = canWrite().catch(() => false)
-    return result
-  }
-}
-
-/** Whether a delivery could be stored now. @param canWrite tests it by a small write */
-export async function readinessOf(
-  isWriterAlive: () => boolean,
-  canWrite: () => Promise<boolean>,
-  policyDiffers: () => Promise<boolean>,
-  outages: () => Promise<readonly Outage[]>,
-  configNote: string | null,
-): Promise<Readiness> {
-  const isWriting = isWriterAlive() && (await canWrite())
-  if (!isWriterAlive()) return { ready: false, notes: ['The writer has stopped.'] }
-  if (!isWriting) return { ready: false, notes: ['The store cannot be written now.'] }
-  return {
-    ready: true,
-    notes: [
-      ...(configNote === null ? [] : [configNote]),
-      ...((await policyDiffers()) ? ['The configured policy is not the one in force.'] : []),
-      ...(await outages()).map(outageNote),
-    ],
-  }
-}
-
-function outageNote({ platform, since }: Outage): string {
-  return `${outageWords(platform).down} since ${new Date(since).toISOString()}; retrying.`
 }

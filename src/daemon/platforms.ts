@@ -1,4 +1,3 @@
-import type { Logger } from 'pino'
 import type { BotConfig, SyncConfig } from '../config/sync.js'
 import type { Messenger } from '../handlers/telegram.js'
 import { PLATFORM_NAMES, type PlatformName } from '../provider/accounts.js'
@@ -13,7 +12,6 @@ export interface PlatformsDeps extends TelegramDeps {
   /** Of calls that a library may keep in a queue while sync is paused. */
   readonly queued: Outgoing
   readonly tracing?: Tracing | undefined
-  readonly log: Logger
 }
 
 /** A platform for one bot. `start` and `stop` are about its work in the background. */

@@ -1,6 +1,5 @@
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
-import type { Kysely } from 'kysely'
 import type { Logger } from 'pino'
 import type { Config } from '../config/schema.js'
 import { LatchkeyError } from '../errors.js'
@@ -9,7 +8,7 @@ import { guardedWriter } from '../store/engine.js'
 import type { PostgresOptions } from '../store/postgres/dialect.js'
 import { FOLLOWING } from '../store/postgres/instances.js'
 import { findWeaknesses, openPostgresStore } from '../store/postgres/store.js'
-import type { Database } from '../store/schema.js'
+import type { Db } from '../store/schema.js'
 import type { MembershipEvent } from '../sync/membership.js'
 import type { SyncChange, SyncWriteName, WriteSync } from '../sync/writes.js'
 import { createWriter, type OpenWriter, type Writer } from './writer.js'
@@ -29,8 +28,8 @@ export async function openSharedStore(
 ) {
   // For the local socket.
   mkdirSync(dirname(database.file), { recursive: true, mode: 0o700 })
-  const writerOn = (db: Kysely<Database>): Writer => createWriter({ db, clock, erasureList: null })
-  const openOn = (db: Kysely<Database>): OpenWriter => ({ ...writerOn(db), close: () => db.destroy() })
+  const writerOn = (db: Db): Writer => createWriter({ db, clock, erasureList: null })
+  const openOn = (db: Db): OpenWriter => ({ ...writerOn(db), close: () => db.destroy() })
   const store = await openPostgresStore(postgres, policy, openOn, fail)
   const weaknesses = await findWeaknesses(store.reader).catch(async (error: unknown) => {
     await store.close()

@@ -6,7 +6,7 @@ import {
   PLAIN_CALLS,
   type PlainCall,
   packBatch,
-  type ThreadRequest,
+  type ThreadCall,
   type ThreadResponse,
   unpackError,
 } from './thread-messages.js'
@@ -25,12 +25,6 @@ interface Call {
   readonly reject: (error: unknown) => void
   readonly options: WorkOptions
 }
-
-type RequestBody = ThreadRequest extends infer Each
-  ? Each extends unknown
-    ? Omit<Each, 'id' | 'now'>
-    : never
-  : never
 
 /**
  * Starts the writer thread on a database whose schema is up to date. Once it has ended, every call fails with
@@ -51,7 +45,7 @@ export function startWriter({ file, clock, onEnded }: StartWriterDeps): OpenWrit
     if (!isClosing) onEnded(ended)
   }
 
-  function call<Result>(body: RequestBody, options: WorkOptions = {}, handedOver: ArrayBuffer[] = []) {
+  function call<Result>(body: ThreadCall, options: WorkOptions = {}, handedOver: ArrayBuffer[] = []) {
     return new Promise<Result>((resolve, reject) => {
       if (ended !== null) return reject(ended)
       lastId += 1
@@ -60,7 +54,7 @@ export function startWriter({ file, clock, onEnded }: StartWriterDeps): OpenWrit
     })
   }
 
-  function post(id: number, body: RequestBody, handedOver: ArrayBuffer[] = []): void {
+  function post(id: number, body: ThreadCall, handedOver: ArrayBuffer[] = []): void {
     thread.postMessage({ ...body, id, now: clock() }, handedOver)
   }
 

@@ -22,18 +22,10 @@ const STOP_ORDER = [
 
 export type Part = (typeof STOP_ORDER)[number]
 
-/** The started parts of a daemon, and how each one stops. */
-export interface StartedParts {
-  /** Call it as soon as a part has started, so that a start that fails later leaves nothing open. */
-  add(part: Part, stop: () => Promise<void>): void
-  /**
-   * Stops all parts, even if some of them fail. May be called twice.
-   * @throws the first failure, once all parts have stopped
-   */
-  stop(): Promise<void>
-}
+export type StartedParts = ReturnType<typeof createStartedParts>
 
-export function createStartedParts(): StartedParts {
+/** The started parts of a daemon, and how each one stops. */
+export function createStartedParts() {
   const stops = new Map<Part, () => Promise<void>>()
   let stopped: Promise<void> | null = null
 
@@ -50,8 +42,13 @@ export function createStartedParts(): StartedParts {
   }
 
   return {
-    add: (part, stop) => void stops.set(part, stop),
-    stop() {
+    /** Call it as soon as a part has started, so that a start that fails later leaves nothing open. */
+    add: (part: Part, stop: () => Promise<void>) => void stops.set(part, stop),
+    /**
+     * Stops all parts, even if some of them fail. May be called twice.
+     * @throws the first failure, once all parts have stopped
+     */
+    stop(): Promise<void> {
       stopped ??= stopAll()
       return stopped
     },

@@ -1,11 +1,8 @@
-import type { Registry } from 'prom-client'
 import type { Config } from '../config/schema.js'
-import type { Catalog } from '../entitlements/features.js'
-import type { SyncControl } from '../handlers/sync.js'
+import type { SyncControl } from '../handlers/sync/deps.js'
 import { addSyncMetrics, type SyncState } from '../operations/metrics.js'
 import { startSweeps } from '../operations/schedule.js'
 import type { Environment } from '../provider/event.js'
-import { findMessages } from '../store/message-log.js'
 import { ENVIRONMENTS } from '../store/schema.js'
 import { isSyncPaused, loadSyncSettings } from '../store/sync-state.js'
 import type { Tools } from '../sync/context.js'
@@ -13,26 +10,20 @@ import { createOutages } from '../sync/outages.js'
 import { createOutbound } from '../sync/outbound/outbound.js'
 import { createOutgoing } from '../sync/outgoing.js'
 import { createSync } from '../sync/sync.js'
-import type { Tracing } from '../tracing.js'
+import type { Opened } from './open.js'
 import { createPlatforms } from './platforms.js'
 import type { TelegramDeps } from './telegram.js'
 
-export interface SyncServiceDeps extends Tools, Pick<TelegramDeps, 'readAccess' | 'performAct'> {
-  readonly config: Config
-  readonly catalog: () => Catalog
-  readonly registry: Registry
-  /** Whether this is the instance that calls the platforms and sends; if omitted, it is the only one. */
-  readonly isLeader?: () => boolean
-  readonly tracing?: Tracing | undefined
-}
-
-export type SyncService = Awaited<ReturnType<typeof createSyncService>>
-
 /** Everything outside that follows access: roles, groups, and the outbound webhooks. */
-export async function createSyncService(deps: SyncServiceDeps) {
-  const { db, writeSync, registry, isLeader = () => true, tracing, clock, random, log } = deps
+export async function createSyncService(
+  { config, store, db, current: running, metrics: { registry }, started, ...opened }: Opened,
+  acts: Pick<TelegramDeps, 'readAccess' | 'performAct'>,
+) {
+  const { tracing, clock, random, log } = opened
+  const { writeSync } = store.shared ?? store.writer
+  const isLeader = store.shared?.isLeader ?? (() => true)
   const tools: Tools = { db, writeSync, clock, random, log, ...(tracing && { post: tracing.post }) }
-  let current = deps.config
+  let current = config
   const status = async (environments?: readonly Environment[]): Promise<SyncState> => ({
     ...(await sync.status(environments)),
     webhooks: await outbound.status(environments),
@@ -46,7 +37,9 @@ export async function createSyncService(deps: SyncServiceDeps) {
   const outgoing = createOutgoing(isLeader)
   const queued = createOutgoing(() => sync.mayCall())
   const platforms = createPlatforms({
-    ...deps,
+    ...tools,
+    ...acts,
+    tracing,
     isLeader,
     outages,
     outgoing,
@@ -67,20 +60,15 @@ export async function createSyncService(deps: SyncServiceDeps) {
   const outbound = await createOutbound({
     ...tools,
     addresses: () => current.sync.webhooks,
-    featuresOf: (productId) => deps.catalog().featuresOf(productId),
+    featuresOf: (productId) => running.forRoutes.catalog().featuresOf(productId),
     isPaused: async () => !isLeader() || isSyncPaused(db),
     reachOf: (id) => outages.of(`webhook:${id}`),
     outgoing,
   })
-  const sweeps = startSweeps({
-    sweep: async () => {
-      if (isLeader()) await sync.sweep()
-    },
-    sweptAt: async () => (await loadSyncSettings(db)).sweptAt,
-    everyMs: () => current.sync.sweepEveryMs,
-    clock,
-    log,
-  })
+  const sweep = async (): Promise<void> => {
+    if (isLeader()) await sync.sweep()
+  }
+  const sweeps = startSweeps(tools, sweep, () => current.sync.sweepEveryMs)
   /** A restore pauses sync, whatever is configured. */
   async function warnIfPaused(): Promise<void> {
     const { pausedAt } = await loadSyncSettings(db)
@@ -104,6 +92,15 @@ export async function createSyncService(deps: SyncServiceDeps) {
     await outbound.reload()
   }
 
+  started.add('webhookTests', outbound.endTests)
+  // Starts nothing more, and waits a few seconds for calls in flight.
+  started.add('following', async () => {
+    isStopped = true
+    // The caller of `reload` gets its error.
+    await reloading.catch(() => {})
+    await Promise.all([platforms.stop(), sync.stop(), outbound.stop()])
+    await sweeps.stop()
+  })
   return {
     control: {
       ...sync,
@@ -112,7 +109,6 @@ export async function createSyncService(deps: SyncServiceDeps) {
         outbound.wake()
       },
       status,
-      messages: (filter, page) => findMessages(db, filter, page),
       replay: outbound.replay,
       test: outbound.test,
       webhooks: () => current.sync.webhooks.map(({ id }) => id),
@@ -151,15 +147,6 @@ export async function createSyncService(deps: SyncServiceDeps) {
         await platforms.stop()
       }
       await follow(current)
-    },
-    endTests: outbound.endTests,
-    /** Starts nothing more, and waits a few seconds for calls in flight. */
-    async stop(): Promise<void> {
-      isStopped = true
-      // The caller of `reload` gets its error.
-      await reloading.catch(() => {})
-      await Promise.all([platforms.stop(), sync.stop(), outbound.stop()])
-      await sweeps.stop()
     },
   }
 }

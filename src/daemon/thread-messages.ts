@@ -15,21 +15,18 @@ export const PLAIN_CALLS = [
   'saveKeyUses',
 ] as const satisfies readonly (keyof Writer)[]
 export type PlainCall = (typeof PLAIN_CALLS)[number]
-export interface PlainRequest {
-  readonly call: PlainCall
-  readonly args: readonly unknown[]
-}
 
-/** Requests to the writer thread. `now` (epoch milliseconds) is its only clock. */
-export type ThreadRequest = { readonly id: number; readonly now: number } & (
-  | PlainRequest
+export type ThreadCall =
+  | { readonly call: PlainCall; readonly args: readonly unknown[] }
   | { readonly call: 'writeBatch'; readonly batch: PackedBatch }
   | { readonly call: 'recompute'; readonly plan: ApplyPlan }
   /** The answer to `progress`. */
   | { readonly call: 'proceed'; readonly isStopping: boolean }
   /** Answered when the thread ends. */
   | { readonly call: 'close' }
-)
+
+/** Requests to the writer thread. `now` (epoch milliseconds) is its only clock. */
+export type ThreadRequest = ThreadCall & { readonly id: number; readonly now: number }
 
 export type ThreadResponse =
   | { readonly id: number; readonly kind: 'done'; readonly result: unknown }

@@ -3,13 +3,7 @@ import { erasureListOf } from '../people/erasure-list.js'
 import type { WorkOptions } from '../recompute/run.js'
 import { startCheckpoints } from '../store/sqlite/checkpoint.js'
 import { openDatabase } from '../store/sqlite/dialect.js'
-import {
-  type PlainRequest,
-  packError,
-  type ThreadRequest,
-  type ThreadResponse,
-  unpackBatch,
-} from './thread-messages.js'
+import { packError, type ThreadRequest, type ThreadResponse, unpackBatch } from './thread-messages.js'
 import { createWriter, type Writer } from './writer.js'
 
 /*
@@ -59,12 +53,8 @@ function createPerform(writer: Writer, answer: Answer): (request: ThreadRequest)
       case 'close':
         return null
       default:
-        return callPlain(request)
+        return (writer[request.call] as (...args: readonly unknown[]) => Promise<unknown>)(...request.args)
     }
-  }
-
-  function callPlain({ call, args }: PlainRequest): Promise<unknown> {
-    return (writer[call] as (...args: readonly unknown[]) => Promise<unknown>)(...args)
   }
 
   /** Reports its progress wherever it could stop, and waits for permission to continue. */

@@ -1,4 +1,3 @@
-import type { Kysely } from 'kysely'
 import { createBatchWriter } from '../ingest/commit.js'
 import { refreshDue } from '../ingest/settle.js'
 import { applyErasureList, erasureListOf, listErasures } from '../people/erasure-list.js'
@@ -7,7 +6,7 @@ import { applyPlan } from '../recompute/apply.js'
 import type { ApplyPlan, WorkOptions } from '../recompute/run.js'
 import { isStoreBroken } from '../store/engine.js'
 import { expireBodies } from '../store/expire-bodies.js'
-import type { Database } from '../store/schema.js'
+import type { Db } from '../store/schema.js'
 import { policyInForce, saveKeyUses, setSetting } from '../store/settings.js'
 import { openDatabase } from '../store/sqlite/dialect.js'
 import { performSyncWrite, type WriteSync } from '../sync/writes.js'
@@ -31,7 +30,7 @@ export function openWriter(file: string, clock: () => number, erasureList = eras
 
 export interface WriterDeps {
   /** A connection for this writer alone. */
-  readonly db: Kysely<Database>
+  readonly db: Db
   readonly clock: () => number
   /**
    * The file for erasures; null: there is none, since other processes write to the database too, and its own backups

@@ -1,13 +1,9 @@
 import type { DeliveryGaps } from '../operations/delivery-gaps.js'
 import type { Endpoint } from '../provider/endpoint.js'
 import { USUAL_AHEAD_MS } from '../provider/envelope.js'
+import { countRows } from '../store/bulk.js'
 import { loadNewestTimes } from '../store/deliveries.js'
-import {
-  countConflicts,
-  countWaitingByReason,
-  firstConflicts,
-  type WaitingReason,
-} from '../store/event-questions.js'
+import { countWaitingByReason, firstConflicts, type WaitingReason } from '../store/event-questions.js'
 import type { Db } from '../store/schema.js'
 import {
   counted,
@@ -130,7 +126,7 @@ export async function checkEvents(db: Db, now: number): Promise<readonly Finding
   const held = waiting.filter(({ disposition }) => disposition === 'held')
   const quarantined = waiting.filter(({ disposition }) => disposition === 'quarantined')
   const isLong = held.some(({ oldestAt }) => now - oldestAt > HELD_LONG_MS)
-  const conflicts = await countConflicts(db)
+  const conflicts = await countRows(db, 'event_conflicts')
   const bodies = `${conflicts} other ${conflicts === 1 ? 'body' : 'bodies'} arrived with ids of stored events; the stored ones are kept`
   return [
     isLong

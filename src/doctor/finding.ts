@@ -1,3 +1,5 @@
+import type { readRefusals } from '../operations/metrics.js'
+
 const UNITS = [
   ['d', 86_400_000],
   ['h', 3_600_000],
@@ -35,12 +37,10 @@ export function instantText(at: number): string {
   return new Date(at).toISOString()
 }
 
-/** `fail`: something is wrong now. `warn`: it works, but somebody should look. */
-export type Level = 'ok' | 'warn' | 'fail'
-
 /** What one check found. */
 export interface Finding {
-  readonly level: Level
+  /** `fail`: something is wrong now. `warn`: it works, but somebody should look. */
+  readonly level: 'ok' | 'warn' | 'fail'
   /** The subject, in a word or two. */
   readonly what: string
   readonly detail: string
@@ -61,8 +61,4 @@ export function fail(what: string, detail: string, todo: string): Finding {
 }
 
 /** What only the running daemon knows: it counts since its start, and stores none of it. */
-export interface DaemonFacts {
-  readonly rejected: readonly { readonly endpoint: string; readonly code: string; readonly count: number }[]
-  /** From the last delivery out of tolerance: how far its clock was ahead of ours; negative: behind. */
-  readonly skews: readonly { readonly endpoint: string; readonly seconds: number }[]
-}
+export type DaemonFacts = Awaited<ReturnType<typeof readRefusals>>

@@ -4,6 +4,7 @@ import type { Config } from '../config/schema.js'
 import { isExplained } from '../errors.js'
 import { backupFileAt, newestBackupAt } from '../operations/backup-folder.js'
 import { erasureListOf } from '../people/erasure-list.js'
+import { sizeOf } from '../store/sqlite/file.js'
 import { AS_ITS_USER, isOfAnotherUser, isSystemRefusal, refusalText } from '../system-refusal.js'
 import { bytesText, counted, durationText, type Finding, fail, instantText, ok, warn } from './finding.js'
 
@@ -66,10 +67,6 @@ export function checkLog(file: string): readonly Finding[] {
   const detail = `the write-ahead log is ${bytesText(size)}`
   if (size <= WAL_AT_MOST) return [ok('log', detail)]
   return [warn('log', detail, 'a process keeps the database open: end it, or restart the daemon')]
-}
-
-function sizeOf(file: string): number {
-  return statSync(file, { throwIfNoEntry: false })?.size ?? 0
 }
 
 /** Allows for the duration of a backup, and one retry. */

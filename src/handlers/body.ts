@@ -12,6 +12,11 @@ export const MAX_BODY_BYTES = 1024 * 1024
 const MAX_TINY_PIECES = 2_048
 const TINY_BYTES = 64
 
+const TINY_PIECES = new LatchkeyError(
+  'body_too_large',
+  `The body arrived in over ${MAX_TINY_PIECES} tiny pieces: send larger ones.`,
+)
+
 /** Whether a body arrives in far more chunks than its size needs. */
 export function isInTinyPieces(pieces: number, bytes: number, most = MAX_TINY_PIECES): boolean {
   return pieces > most && bytes < pieces * TINY_BYTES
@@ -77,7 +82,7 @@ function collect(req: IncomingMessage, maxBytes: number, roomForLarge: number): 
       pieces += 1
       const needed = size + chunk.length
       if (needed > maxBytes) return settle(() => reject(tooLarge(maxBytes)))
-      if (isInTinyPieces(pieces, needed)) return settle(() => reject(tooManyPieces()))
+      if (isInTinyPieces(pieces, needed)) return settle(() => reject(TINY_PIECES))
       if (needed > buffer.length && !grow(Math.max(needed, Math.min(2 * buffer.length, mostBytes)))) {
         return settle(() => reject(NO_ROOM))
       }
@@ -116,17 +121,12 @@ function tooLarge(maxBytes: number): LatchkeyError {
   return new LatchkeyError('body_too_large', `The body is over ${maxBytes} bytes.`)
 }
 
-function tooManyPieces(): LatchkeyError {
-  return new LatchkeyError(
-    'body_too_large',
-    `The body arrived in over ${MAX_TINY_PIECES} tiny pieces: send larger ones.`,
-  )
-}
-
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json$/i
 export const LINES_TYPE = 'application/x-ndjson'
 /** Checking this many lines takes some ten milliseconds, which block all other requests. */
 export const MAX_LINES_BYTES = 2 * 1024 * 1024
+/** Fewer than one transaction takes. */
+export const MAX_IMPORT_LINES = 200
 
 /**
  * Reads the body of a request by its schema: JSON, where an empty body is an empty object, or lines of text.
@@ -142,7 +142,9 @@ export async function readParsed(
   if (type === 'json' && !JSON_TYPE.test(mediaType)) throw mustBe('JSON, sent as application/json')
   if (type === 'lines' && mediaType.toLowerCase() !== LINES_TYPE) throw mustBe(`lines, sent as ${LINES_TYPE}`)
   const body = await readBody(req, type === 'lines' ? MAX_LINES_BYTES : MAX_BODY_BYTES)
-  const given = type === 'lines' ? linesIn(body) : body.length === 0 ? {} : parseJson(body)
+  const text = body.toString('utf8')
+  const lines = type === 'lines' ? text.split('\n').filter((line) => line !== '') : null
+  const given = lines ?? (text === '' ? {} : parseJson(text))
   const parsed = schema.safeParse(given, { error: describeIssue })
   if (parsed.success) return parsed.data
   throw invalidBody(issuesOf(parsed.error))
@@ -152,17 +154,10 @@ function mustBe(what: string): LatchkeyError {
   return new LatchkeyError('media_type_not_supported', `The body must be ${what}.`)
 }
 
-function linesIn(body: Buffer): readonly string[] {
-  return body
-    .toString('utf8')
-    .split('\n')
-    .filter((line) => line !== '')
-}
-
 /** @throws LatchkeyError `invalid_request` */
-export function parseJson(body: Buffer): unknown {
+function parseJson(text: string): unknown {
   try {
-    return JSON.parse(body.toString('utf8'))
+    return JSON.parse(text)
   } catch {
     throw invalidBody([{ path: '', message: 'is not JSON' }])
   }

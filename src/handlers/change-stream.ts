@@ -2,15 +2,15 @@
 
 import type { Writable } from 'node:stream'
 import { setImmediate as turn } from 'node:timers/promises'
-import type { Logger } from 'pino'
 import { z } from 'zod'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import { createFailureLimit } from '../failure-limit.js'
 import type { Environment } from '../provider/event.js'
+import type { ChangePageQuery, ListedChange } from '../store/changes.js'
 import { toJson } from './answers.js'
 import type { ApiKey } from './api-key.js'
-import { type ChangeLogDeps, changeAnswer, readChanges } from './customers.js'
-import { READ, route, type Stream } from './route.js'
+import { changeAnswer, withFeatures } from './customers.js'
+import { type MountDeps, READ, route, type Stream } from './route.js'
 import { factsOf, outliveRequest } from './server.js'
 
 /** Proxies usually cut a connection that is silent for a minute; `src/client` takes 20 seconds without one for a cut. */
@@ -19,13 +19,13 @@ const HEARTBEAT_MS = 15_000
 const RETRY_MS = 2_000
 /** Changes read at once, which bounds what is buffered for a slow client. */
 const PAGE = 100
-/** Each holds a file descriptor, and 10 KiB (measured with 2,000; 25 with an access log). */
-const MAX_STREAMS = 5_000
-/** The last places are for keys with few streams: no key can keep out the others, of which 25 or more get in. */
-const KEPT_PLACES = 500
-const FEW_STREAMS = 20
-
-const LIMITS = { streams: MAX_STREAMS, kept: KEPT_PLACES, few: FEW_STREAMS }
+const LIMITS = {
+  /** Each holds a file descriptor, and 10 KiB (measured with 2,000; 25 with an access log). */
+  streams: 5_000,
+  /** The last places are for keys with few streams: no key can keep out the others, of which 25 or more get in. */
+  kept: 500,
+  few: 20,
+}
 
 interface Client {
   /** Of its key. */
@@ -42,17 +42,21 @@ interface Client {
   owesComment: boolean
 }
 
-interface ChangeStreamDeps extends ChangeLogDeps {
+interface ChangeStreamDeps extends Pick<MountDeps, 'catalog' | 'log'> {
+  readonly readChangePage: (query: ChangePageQuery) => Promise<readonly ListedChange[] | null>
   /** The end of the change log. Rejects with `store_unavailable` if the store can't answer. */
   readonly readCursor: () => Promise<string>
-  readonly log: Logger
 }
 
 /**
  * Sends the change log to any number of clients. Each one's cursor is all that is kept of it: what it has missed, or
  * was too slow for, is read from the store. Clients with the same cursor share the reads.
  */
-export function createChangeStream({ readCursor, log, ...changeLog }: ChangeStreamDeps, limits = LIMITS) {
+export function createChangeStream(
+  { readChangePage, readCursor, catalog, log }: ChangeStreamDeps,
+  limits = LIMITS,
+) {
+  const readChanges = async (query: ChangePageQuery) => withFeatures(await readChangePage(query), catalog())
   const clients = new Set<Client>()
   /** Those that will be clients soon: many may come at once. */
   const opening = new Set<Pick<Client, 'keyName'>>()
@@ -110,7 +114,7 @@ export function createChangeStream({ readCursor, log, ...changeLog }: ChangeStre
 
   async function sendPage(group: readonly Client[], newest: string, askedAt: number): Promise<void> {
     const [{ environment, cursor: after }] = group as [Client]
-    const changes = await readChanges(changeLog, { environment, after, limit: PAGE })
+    const changes = await readChanges({ environment, after, limit: PAGE })
     const events = Buffer.from(changes.map(eventOf).join(''))
     for (const client of group) {
       if (!clients.has(client)) continue
@@ -138,7 +142,7 @@ export function createChangeStream({ readCursor, log, ...changeLog }: ChangeStre
   }
 
   async function begin(environment: Environment, after: string | null) {
-    if (after !== null) await readChanges(changeLog, { environment, after, limit: 1 })
+    if (after !== null) await readChanges({ environment, after, limit: 1 })
     return { openedAt: performance.now(), cursor: after ?? (await readCursor()) }
   }
 
@@ -207,18 +211,16 @@ export function createChangeStream({ readCursor, log, ...changeLog }: ChangeStre
   }
 }
 
-function eventOf(change: Awaited<ReturnType<typeof readChanges>>[number]): string {
+function eventOf(change: ReturnType<typeof withFeatures>[number]): string {
   return `id: ${change.cursor}\nevent: change\ndata: ${JSON.stringify(toJson(changeAnswer, change))}\n\n`
 }
 
 const EVENT_STREAM = 'text/event-stream'
 
-export interface ChangeStreamRouteDeps {
+export interface ChangeStreamRouteDeps extends MountDeps {
   readonly changeStream: Pick<ReturnType<typeof createChangeStream>, 'open'>
   /** Called each time, since a reload may change them. */
   readonly apiKeys: () => readonly ApiKey[]
-  /** Epoch milliseconds. */
-  readonly clock: () => number
 }
 
 export const changeStreamRoute = route('GET /changes/stream', {

@@ -3,14 +3,14 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { z } from 'zod'
 import { longerLasting } from '../entitlements/entitlement.js'
-import type { BriefAccess, FeatureAccess, ProductAccess } from '../entitlements/features.js'
+import type { BriefAccess, Catalog, FeatureAccess, ProductAccess } from '../entitlements/features.js'
 import type { Environment } from '../provider/event.js'
+import { readGrants } from '../store/access.js'
+import { findCustomersByReferences } from '../store/customers.js'
+import { knownProducts } from '../store/entitlements.js'
 import { briefAccess, markUnknown, NO_ACCESS, unknown } from './answers.js'
 import { idText } from './body.js'
-import type { EntitlementDeps } from './entitlements.js'
-import { READ, route } from './route.js'
-
-export type CheckDeps = Pick<EntitlementDeps, 'customers' | 'catalog'>
+import { type MountDeps, READ, route } from './route.js'
 
 /** Enough for a page of any app; bounds the cost of one request. */
 const MAX_CHECKS = 1_000
@@ -57,49 +57,58 @@ export const checkRoute = route('POST /entitlements/check', {
       }),
     ),
   }),
-  handle: ({ body, environment }, deps: CheckDeps) => answerChecks(body.checks, environment, deps),
+  handle: ({ body, environment }, deps) => answerChecks(body.checks, environment, deps),
 })
 
-/**
- * If several customers share a reference, the longest-lasting access is the answer. Each customer is read once,
- * however many checks name them: thousands may share one reference.
- */
-async function answerChecks(
-  checks: readonly Check[],
-  environment: Environment,
-  { customers, catalog }: CheckDeps,
-) {
-  const { hasProduct, productsOf, accessBy } = catalog()
+/** Each customer is read once, however many checks name them: thousands may share one reference. */
+async function answerChecks(checks: readonly Check[], environment: Environment, deps: MountDeps) {
+  const { db, clock } = deps
+  const catalog = deps.catalog()
   const references = [...new Set(checks.flatMap(({ externalRef }) => externalRef ?? []))]
-  const byReference = await customers.findByReferences(environment, references)
+  const byReference = await findCustomersByReferences(db, environment, deps.reference, references)
   const asked = checks.flatMap(({ customerId }) => customerId ?? [])
   const customerIds = [...new Set([...asked, ...byReference.values()].flat())]
   const named = new Set(checks.flatMap(({ productId }) => productId ?? []))
   const features = new Set(checks.flatMap(({ feature }) => feature ?? []))
-  const needed = new Set([...named, ...[...features].flatMap(productsOf)])
+  const needed = new Set([...named, ...[...features].flatMap(catalog.productsOf)])
   const grantsOf = new Map<string, readonly ProductAccess[]>()
-  const granted = new Set<string>()
   for (let i = 0; i < customerIds.length; i += CUSTOMERS_AT_ONCE) {
     if (i > 0) await turn()
     const some = customerIds.slice(i, i + CUSTOMERS_AT_ONCE)
-    for (const [customerId, grants] of await customers.readGrants({ environment, customerIds: some })) {
-      const own: ProductAccess[] = []
-      for (const grant of grants) {
-        const { productId } = grant
-        if (!needed.has(productId)) continue
-        granted.add(productId)
-        own.push(grant)
-      }
+    for (const [customerId, grants] of await readGrants(db, clock, { environment, customerIds: some })) {
+      const own = grants.filter(({ productId }) => needed.has(productId))
       grantsOf.set(customerId, own)
     }
   }
-  const doubted = [...named].filter((id) => !hasProduct(id) && !granted.has(id))
-  const known = await customers.knownProducts(environment, doubted)
+  const granted = new Set([...grantsOf.values()].flat().map(({ productId }) => productId))
+  const doubted = [...named].filter((id) => !catalog.hasProduct(id) && !granted.has(id))
+  const known = await knownProducts(db, environment, doubted)
   const unknowns = new Set([
     ...doubted.filter((id) => !known.has(id)).map((productId) => nameOf({ productId })),
-    ...[...features].filter((id) => productsOf(id).length === 0).map((feature) => nameOf({ feature })),
+    ...[...features]
+      .filter((id) => catalog.productsOf(id).length === 0)
+      .map((feature) => nameOf({ feature })),
   ])
+  return { results: await resultsOf(checks, { grantsOf, byReference, unknowns }, catalog) }
+}
 
+/** What the store says of the customers whom some checks name. */
+interface CheckedAccess {
+  /** By customer id. */
+  readonly grantsOf: ReadonlyMap<string, readonly ProductAccess[]>
+  /** The ids of the customers with each reference. */
+  readonly byReference: ReadonlyMap<string, readonly string[]>
+  /** The products and features that nobody knows, by `nameOf`. */
+  readonly unknowns: ReadonlySet<string>
+}
+
+/** If several customers share a reference, the longest-lasting access is the answer. */
+export async function resultsOf(
+  checks: readonly Check[],
+  { grantsOf, byReference, unknowns }: CheckedAccess,
+  { accessBy }: Pick<Catalog, 'accessBy'>,
+) {
+  const asksForFeatures = checks.some(({ feature }) => feature !== undefined)
   const featuresBy = new Map<string, readonly FeatureAccess[]>()
   const featuresOf = (customerId: string): readonly FeatureAccess[] => {
     const own = featuresBy.get(customerId) ?? accessBy(grantsOf.get(customerId) ?? [])
@@ -108,7 +117,7 @@ async function answerChecks(
   }
   const accessesOf = (customerId: string) => [
     ...(grantsOf.get(customerId) ?? []).map((one) => [nameOf(one), one] as const),
-    ...(features.size === 0 ? [] : featuresOf(customerId)).map(
+    ...(asksForFeatures ? featuresOf(customerId) : []).map(
       (one) => [nameOf({ feature: one.id }), one] as const,
     ),
   ]
@@ -124,7 +133,7 @@ async function answerChecks(
     feature === undefined
       ? grantsOf.get(customerId)?.find((one) => one.productId === productId)
       : featuresOf(customerId).find((one) => one.id === feature)
-  const results = checks.map((one) => {
+  return checks.map((one) => {
     const { externalRef = '' } = one
     const first = one.customerId ?? byReference.get(externalRef)?.[0] ?? null
     const shared = bests.get(externalRef)
@@ -133,7 +142,6 @@ async function answerChecks(
     const isKnown = unknowns.size === 0 || !unknowns.has(nameOf(one))
     return { ...own, ...one, customerId: best?.customerId ?? first, ...markUnknown(isKnown) }
   })
-  return { results }
 }
 
 /** The best answer of these customers, by the name of a product or feature. */

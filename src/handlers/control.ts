@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import { type DeepReadonly, environment, instant } from './answers.js'
 import { API_SCOPES, type ApiKey } from './api-key.js'
-import { type Route, route } from './route.js'
+import { ADMIN_OF_BOTH, type Route, route } from './route.js'
 
 export interface ControlDeps {
   readonly control: {
@@ -88,12 +88,10 @@ export const statusAnswer = z.object({
 })
 export type StatusJson = z.input<typeof statusAnswer>
 
-const ADMIN = { scope: 'admin', environments: 'both' } as const
-
 export const keysRoute = route('GET /keys', {
   operationId: 'listKeys',
   summary: 'The API keys, without their secrets, and when each was last used.',
-  ...ADMIN,
+  ...ADMIN_OF_BOTH,
   answer: keysAnswer,
   handle: async (_, { keys }: KeysDeps) => ({ keys: await keys() }),
 })
@@ -102,14 +100,14 @@ export const controlRoutes: readonly Route<ControlDeps>[] = [
   route('GET /status', {
     operationId: 'getStatus',
     summary: 'The status of the daemon: version, uptime and work in progress.',
-    ...ADMIN,
+    ...ADMIN_OF_BOTH,
     answer: statusAnswer,
     handle: (_, { control }: ControlDeps) => control.status(),
   }),
   route('POST /reload', {
     operationId: 'reloadConfig',
     summary: 'Reads the config file again, as SIGHUP does.',
-    ...ADMIN,
+    ...ADMIN_OF_BOTH,
     answer: reloaded,
     async handle(_, { control }: ControlDeps) {
       try {
@@ -125,7 +123,7 @@ export const controlRoutes: readonly Route<ControlDeps>[] = [
   route('POST /stop', {
     operationId: 'stopDaemon',
     summary: 'Stops the daemon, as SIGTERM does: requests in progress are answered first.',
-    ...ADMIN,
+    ...ADMIN_OF_BOTH,
     status: 202,
     answer: z.object({ stopping: z.literal(true) }),
     handle(_, { control }: ControlDeps) {

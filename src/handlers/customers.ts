@@ -8,9 +8,9 @@ import type { Erase } from '../people/erase.js'
 import { ACCOUNT_FACTS, type AccountFact, DETAIL_NAMES, ofEach, PLATFORMS } from '../provider/accounts.js'
 import type { Fact } from '../provider/facts.js'
 import { isPlainText } from '../provider/ids.js'
-import type { KnownSource } from '../store/account.js'
-import type { ChangePageQuery } from '../store/changes.js'
-import type { StoreQuestions } from '../store/questions.js'
+import { readProductCustomers } from '../store/access.js'
+import { type KnownSource, readKnownCustomer } from '../store/account.js'
+import { type ListedChange, readChangePage } from '../store/changes.js'
 import {
   access,
   byHand as byHandFields,
@@ -23,20 +23,11 @@ import {
 import { idText } from './body.js'
 import { beginsBeforeItEnds, LATER_THAN_TO } from './events.js'
 import { firstOf, idParameter, idPlace, instantParameter, limitParameter, PAGE, pageOf } from './query.js'
-import { type ParamNames, READ, type Route, route } from './route.js'
+import { type MountDeps, type ParamNames, READ, type Route, route } from './route.js'
 
-export interface ChangeLogDeps extends Pick<StoreQuestions, 'readChangePage'> {
-  /** Called each time, since a reload may change it. */
-  readonly catalog: () => Catalog
-}
-
-export type CustomerQuestionDeps = ChangeLogDeps & Pick<StoreQuestions, 'customers'>
-
-export interface ActDeps {
+export interface ActDeps extends MountDeps {
   readonly performAct: PerformAct
   readonly erase: Erase
-  /** Called each time, since a reload may change it. */
-  readonly catalog: () => Catalog
 }
 
 const fact = z.object({ value: z.string(), since: instant, eventId: z.string() }).nullable()
@@ -105,18 +96,17 @@ export const changeAnswer = z.object({
 })
 
 /**
- * The changes after a cursor, with the features that their products give now.
- * @throws LatchkeyError `cursor_reset`, `store_unavailable`
+ * Changes with the features that their products give now.
+ * @param found null: the cursor of the question is from another log
+ * @throws LatchkeyError `cursor_reset`
  */
-export async function readChanges({ readChangePage, catalog }: ChangeLogDeps, query: ChangePageQuery) {
-  const found = await readChangePage(query)
+export function withFeatures(found: readonly ListedChange[] | null, { featuresOf }: Catalog) {
   if (found === null) {
     throw new LatchkeyError(
       'cursor_reset',
       'This cursor is not from this change log. Start again without one.',
     )
   }
-  const { featuresOf } = catalog()
   return found.map((change) => ({ ...change, features: featuresOf(change.productId) }))
 }
 
@@ -181,15 +171,15 @@ const accountTexts = Object.fromEntries(
   ]),
 ) as Readonly<Record<AccountFact, z.ZodString>>
 
-export const customerQuestions: readonly Route<CustomerQuestionDeps>[] = [
+export const customerQuestions: readonly Route<MountDeps>[] = [
   route('GET /customers/:customerId', {
     operationId: 'getCustomer',
     summary: 'Everything stored about a person, for a data request.',
     ...READ,
     answer: customerAnswer,
     errors: ['customer_not_found'],
-    async handle({ params, environment }, { customers }: CustomerQuestionDeps) {
-      const known = await customers.readCustomer({ environment, ...params })
+    async handle({ params, environment }, { db, clock }) {
+      const known = await readKnownCustomer(db, clock, { environment, ...params })
       if (known === null) {
         throw new LatchkeyError('customer_not_found', 'Nothing is stored about this customer.')
       }
@@ -213,12 +203,9 @@ export const customerQuestions: readonly Route<CustomerQuestionDeps>[] = [
     ...READ,
     query: z.object(PAGE),
     answer: pageOf(z.object({ customerId: z.string(), ...entitlement.shape }), idPlace),
-    async handle(
-      { params, query: { limit, cursor: after = '' }, environment },
-      { customers }: CustomerQuestionDeps,
-    ) {
-      const asked = { environment, ...params, after, limit: limit + 1 }
-      const found = await customers.readProductCustomers(asked)
+    async handle({ params, query: { limit, cursor: after = '' }, environment }, { db, clock }) {
+      const page = { after, limit: limit + 1 }
+      const found = await readProductCustomers(db, clock, environment, params.productId, page)
       const items = found.map((one) => ({ customerId: one.customerId, ...one.entitlement }))
       return firstOf(items, limit, ({ customerId }) => customerId)
     },
@@ -240,11 +227,9 @@ export const customerQuestions: readonly Route<CustomerQuestionDeps>[] = [
       .refine(beginsBeforeItEnds, LATER_THAN_TO),
     answer: pageOf(changeAnswer, z.string()),
     errors: ['cursor_reset'],
-    async handle(
-      { query: { limit, cursor: after = null, ...filter }, environment },
-      deps: CustomerQuestionDeps,
-    ) {
-      const changes = await readChanges(deps, { environment, after, limit: limit + 1, ...filter })
+    async handle({ query: { limit, cursor: after = null, ...filter }, environment }, { db, catalog }) {
+      const asked = { environment, after, limit: limit + 1, ...filter }
+      const changes = withFeatures(await readChangePage(db, asked), catalog())
       return firstOf(changes, limit, ({ cursor }) => cursor)
     },
   }),

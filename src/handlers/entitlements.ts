@@ -3,12 +3,13 @@
 import type { ServerResponse } from 'node:http'
 import { z } from 'zod'
 import { answerFor } from '../entitlements/entitlement.js'
-import type { Catalog } from '../entitlements/features.js'
 import type { AccessAnswer } from '../entitlements/model.js'
 import { LOOKUP_NAMES, ofEach } from '../provider/accounts.js'
 import type { Environment } from '../provider/event.js'
-import type { AccessesQuery, AccessQuery } from '../store/access.js'
-import type { StoreQuestions } from '../store/questions.js'
+import { type AccessesQuery, type AccessQuery, readAccesses } from '../store/access.js'
+import { readExplanation } from '../store/account.js'
+import { findCustomers, findCustomersByReference } from '../store/customers.js'
+import { knownProducts } from '../store/entitlements.js'
 import {
   access,
   byHand,
@@ -41,14 +42,10 @@ import {
 import { type MountDeps, type RawHandler, READ, type Route, route } from './route.js'
 import { sendTagged } from './send.js'
 
-export interface EntitlementDeps extends Pick<StoreQuestions, 'readExplanation' | 'customers'> {
-  /** Rejects with `store_unavailable` if the store can't answer. */
+export interface EntitlementDeps extends MountDeps {
+  /** As the store's, but perhaps traced. */
   readonly readAccess: (question: AccessQuery) => Promise<AccessAnswer>
-  /** Called each time, since a reload may change it. */
-  readonly catalog: () => Catalog
   readonly keptAnswers: KeptAnswers
-  /** Epoch milliseconds. */
-  readonly clock: () => number
 }
 
 const AT = z.object({ at: instantParameter.optional() })
@@ -61,16 +58,16 @@ const PLAIN_QUERIES: ReadonlyMap<string, Environment | null> = new Map([
 ])
 
 /** Repeated questions are answered from memory while nothing has changed. */
-function answerEntitlements(deps: EntitlementDeps & MountDeps): RawHandler<'customerId'> {
-  const { authenticate, environments, keptAnswers, clock, catalog, readAccess } = deps
+function answerEntitlements(deps: EntitlementDeps): RawHandler<'customerId'> {
+  const { authenticate, endpoints, keptAnswers, clock, catalog, readAccess } = deps
   const readQuestion = (req: Parameters<RawHandler>[0], customerId: string): AccessQuery => {
     const key = authenticate(req, 'read')
     const plain = PLAIN_QUERIES.get(queryOf(req))
     if (plain !== undefined) {
-      return { environment: chooseEnvironment(plain, environments, key), customerId, at: null }
+      return { environment: chooseEnvironment(plain, endpoints, key), customerId, at: null }
     }
     const given = readParameters(req, true, AT)
-    const environment = chooseEnvironment(given.environment ?? null, environments, key)
+    const environment = chooseEnvironment(given.environment ?? null, endpoints, key)
     return { environment, customerId, at: parseParameters(AT, given).at ?? null }
   }
   const answerFromStore = async (res: ServerResponse, question: AccessQuery): Promise<void> => {
@@ -187,8 +184,8 @@ function withoutMoment<Answer extends { readonly asOf: unknown; readonly cursor:
 }
 
 /** A page of customers with everything they may use. `found` holds one more than the page if there is a next page. */
-async function readPage({ customers, catalog }: EntitlementDeps, question: AccessesQuery, limit: number) {
-  const found = (await customers.readAccesses(question)).map(catalog().withFeatures)
+async function readPage({ db, clock, catalog }: MountDeps, question: AccessesQuery, limit: number) {
+  const found = (await readAccesses(db, clock, question)).map(catalog().withFeatures)
   return firstOf(found, limit, ({ customerId }) => customerId)
 }
 
@@ -207,11 +204,11 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
       ),
     bodyType: 'json',
     answer: accessPage,
-    async handle({ query, body, environment }, deps: EntitlementDeps) {
+    async handle({ query, body, environment }, deps) {
       const { limit, cursor: after = '', at = null } = query
       const [[name = '', value = ''] = []] = Object.entries(body)
       const page = { after, limit: limit + 1 }
-      const customerIds = await deps.customers.findByDetail(environment, { name, value }, page)
+      const customerIds = await findCustomers(deps.db, environment, { name, value }, page)
       return readPage(deps, { environment, customerIds, at }, limit)
     },
   }),
@@ -227,9 +224,14 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
       items: items.map(withoutMoment),
     }),
     async handle({ query, environment }, deps: EntitlementDeps) {
-      const { externalRef: reference, limit, cursor: after = '', at = null } = query
+      const { externalRef: value, limit, cursor: after = '', at = null } = query
       const page = { after, limit: limit + 1 }
-      const customerIds = await deps.customers.findByReference(environment, reference, page)
+      const customerIds = await findCustomersByReference(
+        deps.db,
+        environment,
+        { name: deps.reference, value },
+        page,
+      )
       return readPage(deps, { environment, customerIds, at }, limit)
     },
   }),
@@ -257,7 +259,7 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
       const isKnown =
         deps.catalog().hasProduct(productId) ||
         answer.entitlements.some((one) => one.productId === productId) ||
-        (await deps.customers.knownProducts(environment, [productId])).has(productId)
+        (await knownProducts(deps.db, environment, [productId])).has(productId)
       return { ...answerFor(productId, answer), ...markUnknown(isKnown) }
     },
   }),
@@ -285,7 +287,7 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
     query: AT,
     answer: explanationAnswer,
     tagged: ({ asOf: _, ...state }) => state,
-    handle: ({ params, query: { at = null }, environment }, { readExplanation }: EntitlementDeps) =>
-      readExplanation({ environment, ...params, at }),
+    handle: ({ params, query: { at = null }, environment }, { db, clock }) =>
+      readExplanation(db, clock, { environment, ...params, at }),
   }),
 ]

@@ -2,9 +2,9 @@
 
 import { z } from 'zod'
 import { type Issue, LatchkeyError } from '../errors.js'
-import type { ExportPage, ExportPlace } from '../history/export.js'
+import { type ExportPlace, readExportPage } from '../history/export.js'
 import type { ImportRules, LineOutcome } from '../history/import.js'
-import type { Endpoint } from '../provider/endpoint.js'
+import { MANUAL_ENDPOINT } from '../provider/endpoint.js'
 import { type NormalizedEvent, QUARANTINE_REASONS } from '../provider/event.js'
 import {
   CANONICAL_TYPE_OF_V2,
@@ -14,9 +14,10 @@ import {
   PAYMENT_EVENT_TYPES,
   SUBSCRIPTION_EVENT_TYPES,
 } from '../provider/event-types.js'
+import { readEvent, readEventBody, readEventPage } from '../store/event-questions.js'
 import type { EventFilter } from '../store/event-walk.js'
-import type { StoreQuestions } from '../store/questions.js'
 import { counts, environment, holdReason, instant, iso, isoOrNull, sourceKey } from './answers.js'
+import { MAX_IMPORT_LINES } from './body.js'
 import {
   flagParameter,
   idParameter,
@@ -28,15 +29,7 @@ import {
   paginated,
   placeIn,
 } from './query.js'
-import { type Route, route } from './route.js'
-
-export interface EventQuestionDeps extends Pick<StoreQuestions, 'storedEvents'> {
-  /** Every endpoint that is configured now, and the endpoint of changes by hand; called each time. */
-  readonly endpointNames: () => readonly string[]
-  readonly endpointNamed: (name: string) => Endpoint | undefined
-  /** @param place null: from the first event */
-  readonly readExportPage: (filter: EventFilter, place: ExportPlace | null) => Promise<ExportPage>
-}
+import { type MountDeps, type Route, route } from './route.js'
 
 export interface ImportDeps {
   /** The result for each line, in order; a dry run stores nothing. */
@@ -155,9 +148,6 @@ const exportAnswer = z.object({
 })
 export type ExportJson = z.input<typeof exportAnswer>
 
-/** Lines per request: fewer than one transaction takes. */
-export const MAX_IMPORT_LINES = 200
-
 const importAnswer = z.object({
   results: z.array(
     z.union([
@@ -187,7 +177,7 @@ export type ImportJson = z.input<typeof importAnswer>
 
 const STORED = { scope: 'events', environments: 'one' } as const
 
-export const eventQuestions: readonly Route<EventQuestionDeps>[] = [
+export const eventQuestions: readonly Route<MountDeps>[] = [
   route('GET /events', {
     operationId: 'listEvents',
     // One request reads a limited number of events.
@@ -198,12 +188,9 @@ export const eventQuestions: readonly Route<EventQuestionDeps>[] = [
       .object({ ...FILTER, ...LIST_FILTER, limit: limitParameter, cursor: eventPlace.exactOptional() })
       .refine(beginsBeforeItEnds, LATER_THAN_TO),
     answer: pageOf(storedEvent, eventPlace),
-    async handle(
-      { query: { limit, cursor: before = null, ...given }, environment },
-      deps: EventQuestionDeps,
-    ) {
+    async handle({ query: { limit, cursor: before = null, ...given }, environment }, deps) {
       const filter = { environment, ...ANY_IN_LIST, ...given }
-      const { items, next } = await deps.storedEvents.readEventPage({ filter, before, limit })
+      const { items, next } = await readEventPage(deps.db, { filter, before, limit })
       if (items.length === 0) await requireKnown(filter, deps)
       return { items, pagination: paginated(next) }
     },
@@ -214,8 +201,8 @@ export const eventQuestions: readonly Route<EventQuestionDeps>[] = [
     ...STORED,
     answer: eventDetail,
     errors: ['event_not_found'],
-    async handle({ params, environment }, { storedEvents }: EventQuestionDeps) {
-      const event = await storedEvents.readEvent({ environment, ...params })
+    async handle({ params, environment }, { db }) {
+      const event = await readEvent(db, { environment, ...params })
       if (event === null) throw eventNotFound()
       return event
     },
@@ -234,11 +221,11 @@ export const eventQuestions: readonly Route<EventQuestionDeps>[] = [
     answer: 'application/octet-stream',
     tagged: true,
     errors: ['event_not_found', 'body_removed'],
-    async handle({ params, query: { sha256 = null }, environment }, { storedEvents }: EventQuestionDeps) {
+    async handle({ params, query: { sha256 = null }, environment }, { db }) {
       const asked = { environment, ...params }
-      const body = await storedEvents.readEventBody({ ...asked, sha256 })
+      const body = await readEventBody(db, asked, sha256)
       if (body === null) {
-        const isStored = sha256 !== null && (await storedEvents.readEvent(asked)) !== null
+        const isStored = sha256 !== null && (await readEvent(db, asked)) !== null
         throw isStored ? eventNotFound('The event has no body with this SHA-256.') : eventNotFound()
       }
       if (body.bytes === null) {
@@ -258,9 +245,9 @@ export const eventQuestions: readonly Route<EventQuestionDeps>[] = [
       .object({ ...FILTER, cursor: exportPlace.exactOptional() })
       .refine(beginsBeforeItEnds, LATER_THAN_TO),
     answer: exportAnswer,
-    async handle({ query: { cursor: place = null, ...given }, environment }, deps: EventQuestionDeps) {
+    async handle({ query: { cursor: place = null, ...given }, environment }, deps) {
       const filter = { environment, ...ANY_EVENT, ...given }
-      const { lines, counts, reached, newest } = await deps.readExportPage(filter, place)
+      const { lines, counts, reached, newest } = await readExportPage(deps.db, filter, place)
       if (place === null && lines.length === 0) await requireKnown(filter, deps)
       const pagination = paginated(reached < newest ? { reached, newest } : null)
       return { lines, counts, progress: { reached, total: newest }, pagination }
@@ -288,7 +275,7 @@ function eventNotFound(detail = 'No such event is stored in this environment.'):
 }
 
 /** @throws LatchkeyError `invalid_request` for what `unknownName` finds */
-async function requireKnown(filter: EventFilter, deps: EventQuestionDeps): Promise<void> {
+async function requireKnown(filter: EventFilter, deps: MountDeps): Promise<void> {
   const issue = await unknownName(filter, deps)
   if (issue !== null) throw invalidParameter(issue.path, issue.message)
 }
@@ -308,11 +295,11 @@ const CANONICAL: Readonly<Record<string, string>> = CANONICAL_TYPE_OF_V2
  */
 export async function unknownName(
   { environment, type, endpoint }: Pick<EventFilter, 'environment' | 'type' | 'endpoint'>,
-  { endpointNames, endpointNamed, storedEvents }: EventQuestionDeps,
+  { endpoints, db }: MountDeps,
 ): Promise<Issue | null> {
   const isStored = async (only: Partial<EventFilter>) => {
     const filter = { ...ANY_IN_LIST, environment, ...only }
-    const { items, next } = await storedEvents.readEventPage({ filter, before: null, limit: 1 })
+    const { items, next } = await readEventPage(db, { filter, before: null, limit: 1 })
     return items.length > 0 || next !== null
   }
   if (type !== null && !KNOWN_TYPES.includes(type) && !(await isStored({ type }))) {
@@ -323,10 +310,8 @@ export async function unknownName(
       message: `must be a known type: no stored event has the type ${JSON.stringify(type)}${closest}`,
     }
   }
-  // The endpoint of changes by hand belongs to no environment.
-  const names = endpointNames().filter(
-    (name) => (endpointNamed(name)?.environment ?? environment) === environment,
-  )
+  const own = endpoints().filter((one) => one.environment === environment)
+  const names = [...own.map(({ name }) => name), MANUAL_ENDPOINT]
   if (endpoint === null || names.includes(endpoint) || (await isStored({ endpoint }))) return null
   const message = `must be one of ${names.join(', ')}: no stored event came through another`
   return { path: 'endpoint', message }

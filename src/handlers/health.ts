@@ -7,7 +7,7 @@ import type { RequestMetrics } from '../operations/metrics.js'
 import type { Endpoint } from '../provider/endpoint.js'
 import type { Environment } from '../provider/event.js'
 import { flagParameter } from './query.js'
-import { type Route, route } from './route.js'
+import { ADMIN_OF_BOTH, type MountDeps, type Route, route } from './route.js'
 
 /** Whether deliveries can be stored, and notes for the operator. Notes hold no personal data. */
 export interface Readiness {
@@ -15,11 +15,10 @@ export interface Readiness {
   readonly notes: readonly string[]
 }
 
-export interface HealthDeps {
+export interface HealthDeps extends MountDeps {
   readonly isWriterAlive: () => boolean
   readonly readiness: () => Promise<Readiness>
   readonly examine: (thorough: boolean) => Promise<readonly Finding[]>
-  readonly endpointNamed: (name: string) => Endpoint | undefined
   readonly metrics: RequestMetrics
 }
 
@@ -45,10 +44,10 @@ const getMetrics = route('GET /metrics', {
   environments: 'shown',
   query: 'any',
   answer: 'text/plain',
-  async handle({ environments }, { metrics: { registry }, endpointNamed }: HealthDeps) {
+  async handle({ environments }, { metrics: { registry }, endpoints }: HealthDeps) {
     const text = await registry.metrics()
     const isAll = new Set(environments).size > 1
-    const content = isAll ? text : seriesOf(text, environments, endpointNamed)
+    const content = isAll ? text : seriesOf(text, environments, endpoints())
     return { content, type: registry.contentType }
   },
 })
@@ -87,8 +86,7 @@ export const healthRoutes: readonly Route<HealthDeps>[] = [
   route('GET /doctor', {
     operationId: 'getFindings',
     summary: 'Every check, and what to do about each finding; thorough reads every page and body.',
-    scope: 'admin',
-    environments: 'both',
+    ...ADMIN_OF_BOTH,
     query: z.object({ thorough: flagParameter.default(false) }),
     answer: doctorAnswer,
     hasNoHead: true,
@@ -107,16 +105,13 @@ const BELONGS_TO = /[{,](environment|endpoint)="([^"]*)"/
 const nameOf = (line: string): string => /^\w*/.exec(line)?.[0] ?? ''
 
 /** Drops the series that count both environments together, and names those metrics in a comment. */
-function seriesOf(
-  text: string,
-  shown: readonly Environment[],
-  endpointNamed: HealthDeps['endpointNamed'],
-): string {
+function seriesOf(text: string, shown: readonly Environment[], endpoints: readonly Endpoint[]): string {
   const isShown = (line: string): boolean => {
     if (!line.startsWith('latchkey_')) return true
     const [, label, value = ''] = BELONGS_TO.exec(line) ?? []
     if (label === undefined) return false
-    const environment = label === 'endpoint' ? endpointNamed(value)?.environment : value
+    const endpoint = label === 'endpoint' ? endpoints.find(({ name }) => name === value) : undefined
+    const environment = label === 'endpoint' ? endpoint?.environment : value
     return shown.some((one) => one === environment)
   }
   const lines = text.split('\n')

@@ -1,4 +1,5 @@
 import type { FeaturedAnswer } from '../entitlements/features.js'
+import type { WriteBatch } from '../ingest/commit.js'
 import type { Environment } from '../provider/event.js'
 import { access, iso, toJson } from './answers.js'
 import { tagOf } from './send.js'
@@ -19,23 +20,14 @@ interface RenderedAnswer {
   text(asOf: number): string
 }
 
+export type KeptAnswers = ReturnType<typeof createKeptAnswers>
+
 /**
  * Keeps answers about now in memory, since most are asked for repeatedly. The store names the customers that a change
  * touched before it acknowledges the change, so a kept answer is always what the store would answer.
+ * @param maxKept 0: none are kept
  */
-export interface KeptAnswers {
-  /** Null if there is no valid one. A kept answer may lie in the future if the clock was set back. */
-  find(environment: Environment, customerId: string, now: number): RenderedAnswer | null
-  /** @param answer one about now */
-  keep(answer: FeaturedAnswer): RenderedAnswer
-  forget(environment: Environment, customerIds: readonly string[]): void
-  forgetAll(): void
-  /** Clears everything, and keeps nothing while `change` rewrites large parts of the store. */
-  clearedDuring<Result>(change: () => Promise<Result>): Promise<Result>
-}
-
-/** @param maxKept 0: none are kept */
-export function createKeptAnswers(maxKept = MAX_KEPT): KeptAnswers {
+export function createKeptAnswers(maxKept = MAX_KEPT) {
   // Two halves, and the older is dropped whole: deleting a map's first key walks all keys deleted before it.
   let kept = new Map<string, RenderedAnswer>()
   let older = new Map<string, RenderedAnswer>()
@@ -47,13 +39,15 @@ export function createKeptAnswers(maxKept = MAX_KEPT): KeptAnswers {
   }
 
   return {
-    find(environment, customerId, now) {
+    /** Null if there is no valid one. A kept answer may lie in the future if the clock was set back. */
+    find(environment: Environment, customerId: string, now: number): RenderedAnswer | null {
       const key = keyOf(environment, customerId)
       const answer = kept.get(key) ?? older.get(key)
       if (answer === undefined || now < answer.from) return null
       return answer.until === null || now < answer.until ? answer : null
     },
-    keep(answer) {
+    /** @param answer one about now */
+    keep(answer: FeaturedAnswer): RenderedAnswer {
       const rendered = renderAnswer(answer)
       if (changes > 0 || maxKept === 0) return rendered
       if (kept.size >= maxKept / 2) {
@@ -63,7 +57,7 @@ export function createKeptAnswers(maxKept = MAX_KEPT): KeptAnswers {
       kept.set(keyOf(answer.environment, answer.customerId), rendered)
       return rendered
     },
-    forget(environment, customerIds) {
+    forget(environment: Environment, customerIds: readonly string[]): void {
       for (const customerId of customerIds) {
         const key = keyOf(environment, customerId)
         kept.delete(key)
@@ -71,7 +65,8 @@ export function createKeptAnswers(maxKept = MAX_KEPT): KeptAnswers {
       }
     },
     forgetAll: clear,
-    async clearedDuring(change) {
+    /** Clears everything, and keeps nothing while `change` rewrites large parts of the store. */
+    async clearedDuring<Result>(change: () => Promise<Result>): Promise<Result> {
       changes += 1
       clear()
       try {
@@ -83,16 +78,8 @@ export function createKeptAnswers(maxKept = MAX_KEPT): KeptAnswers {
   }
 }
 
-/** The customers whose answers a write may have changed. */
-interface Touching {
-  readonly touched: readonly { readonly environment: Environment; readonly customerIds: readonly string[] }[]
-}
-
 /** Before a batch is acknowledged, drops the answers that it outdated; or all answers, if it is unknown which. */
-export function forgetting<Batch, Written extends Touching>(
-  kept: KeptAnswers,
-  writeBatch: (batch: Batch) => Promise<Written>,
-): (batch: Batch) => Promise<Written> {
+export function forgetting(kept: KeptAnswers, writeBatch: WriteBatch): WriteBatch {
   return async (batch) => {
     try {
       const written = await writeBatch(batch)

@@ -7,7 +7,6 @@ import { type ApiKey, localKey } from './api-key.js'
 import { type Authenticate, createAuthenticate, createClientAddress } from './authenticate.js'
 import { openMetrics } from './health.js'
 import { createListener, mountRoutes } from './mount.js'
-import type { MountDeps } from './route.js'
 import { createApi, type Receive, type RouteDeps } from './routes.js'
 import { createServer, factsOf, type ListenAt, type RunningServer } from './server.js'
 
@@ -16,7 +15,7 @@ interface Address {
   readonly port: number
 }
 
-export interface ListenersDeps extends Omit<RouteDeps & MountDeps, 'authenticate' | 'clientAddress'> {
+export interface ListenersDeps extends Omit<RouteDeps, 'authenticate' | 'clientAddress'> {
   readonly addresses: Address & {
     readonly trustProxy: number
     /** Logs a line for each request. */
@@ -34,14 +33,7 @@ export interface ListenersDeps extends Omit<RouteDeps & MountDeps, 'authenticate
   readonly keyUsed: (key: ApiKey) => void
 }
 
-export interface Listeners {
-  readonly url: string
-  /** The main listener's if they have none of their own. */
-  readonly webhooksUrl: string
-  readonly metricsUrl: string
-  readonly receive: Receive
-  stop(): Promise<void>
-}
+export type Listeners = Awaited<ReturnType<typeof startListeners>>
 
 /** Throws the system's error if an address can't be listened on. For a first start, which would leave a database. */
 export async function assertCanListen({ webhooks, metrics, ...api }: ListenersDeps['addresses']) {
@@ -55,7 +47,7 @@ export async function assertCanListen({ webhooks, metrics, ...api }: ListenersDe
 }
 
 /** Opens every configured listener. A listener for webhooks alone moves them off the main one. */
-export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
+export async function startListeners(deps: ListenersDeps) {
   const { addresses, metrics, log } = deps
   const own = { ...deps, clientAddress: createClientAddress(addresses.trustProxy) }
   const hasDeliveries = addresses.webhooks === null
@@ -67,7 +59,8 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
     return key
   }
   const local = createApi({ ...own, authenticate: authenticateLocally, apiKeys: () => [key] }, hasDeliveries)
-  const lines = addresses.accessLog ? cheapLines(log) : null
+  // None of these many lines can hold what is redacted elsewhere: looking for that takes 30 µs a line.
+  const lines = addresses.accessLog ? log.child({}, { redact: [], level: 'info' }) : null
   const watched = (handle: RequestListener): RequestListener => {
     const traced = deps.traced?.(handle) ?? handle
     return lines === null ? traced : logged(traced, lines)
@@ -96,6 +89,7 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
     if (deps.socketFile !== null) await listen({ socketFile: deps.socketFile }, local.all)
     return {
       url,
+      /** The main listener's if they have none of their own. */
       webhooksUrl: addresses.webhooks ? await listen(addresses.webhooks, api.delivered) : url,
       metricsUrl: addresses.metrics
         ? await listen(
@@ -110,11 +104,6 @@ export async function startListeners(deps: ListenersDeps): Promise<Listeners> {
     await stop()
     throw error
   }
-}
-
-/** A log for many lines, none of which can hold what is redacted elsewhere: looking for that takes 30 µs a line. */
-function cheapLines(log: Logger): Logger {
-  return log.child({}, { redact: [], level: 'info' })
 }
 
 /**

@@ -9,7 +9,6 @@ import { z } from 'zod'
 import { type Issue, LatchkeyError } from '../errors.js'
 import { isUsableId } from '../provider/ids.js'
 import { type ApiKey, UNLIMITED } from './api-key.js'
-import { STYLE_SOURCE } from './api-page.js'
 import { NO_ID, readParsed } from './body.js'
 import { BOTH, chooseEnvironment, parseParameters, pathOf, readParameters, requireBoth } from './query.js'
 import { type Content, type MountDeps, methodsOf, type RawHandler, type Route, type Stream } from './route.js'
@@ -92,7 +91,7 @@ function timed(
 }
 
 function handlerOf<Deps>(route: Route<Deps>, deps: Deps & MountDeps): RawHandler<string> {
-  const handle = route.handle as (asked: object, deps: Deps) => unknown
+  const handle = route.handle as (asked: object, deps: Deps & MountDeps) => unknown
   return async (req, res, params) => {
     if (route.isLast) takeNoMore(res)
     sendAnswer(res, route, await handle(await readAsked(req, params, route, deps), deps))
@@ -110,7 +109,7 @@ async function readAsked(
   req: IncomingMessage,
   params: Readonly<Record<string, string>>,
   route: Route<never>,
-  { authenticate, environments: configured }: MountDeps,
+  { authenticate, endpoints }: MountDeps,
 ) {
   const { scope, environments: rule } = route
   const key = scope === null ? NOBODY : authenticate(req, scope)
@@ -118,7 +117,7 @@ async function readAsked(
   const takesEnvironment = rule !== 'none' && rule !== 'both'
   const given = readParameters(req, takesEnvironment, route.query)
   const named = given.environment ?? null
-  const choose = () => chooseEnvironment(named, configured, key)
+  const choose = () => chooseEnvironment(named, endpoints, key)
   const environments = takesEnvironment && (rule === 'one' || named !== null) ? [choose()] : key.environments
   const query = route.query === 'any' ? {} : parseParameters(route.query, given)
   const idempotencyKey = route.takesIdempotencyKey ? readIdempotencyKey(req) : null
@@ -197,6 +196,9 @@ function decodeSegment(segment: string): string | null {
     return null
   }
 }
+
+/** Allows the style of `openapi.html`, and no other. */
+const STYLE_SOURCE = "'sha256-cffLFcRazVDGnV317dFWzdKGgVB8mG7XhfrrwxvBmK8='"
 
 /** These paths as an Express app, and a problem 404 for all others. */
 export function createApp(paths: readonly MountedPath[], log: Logger): Express {

@@ -3,6 +3,7 @@
 import type { IncomingMessage } from 'node:http'
 import { z } from 'zod'
 import { LatchkeyError } from '../errors.js'
+import type { Endpoint } from '../provider/endpoint.js'
 import type { Environment } from '../provider/event.js'
 import { isUsableId } from '../provider/ids.js'
 import type { ApiKey } from './api-key.js'
@@ -124,10 +125,11 @@ export const BOTH: readonly Environment[] = ['live', 'sandbox']
  */
 export function chooseEnvironment(
   named: string | null,
-  configured: () => readonly Environment[],
+  endpoints: () => readonly Endpoint[],
   key: ApiKey,
 ): Environment {
-  const environment = named ?? onlyOne(key.environments) ?? onlyOne(configured()) ?? 'live'
+  const environment =
+    named ?? onlyOne(key.environments) ?? onlyOne(endpoints().map((one) => one.environment)) ?? 'live'
   if (environment !== 'live' && environment !== 'sandbox') {
     throw invalidParameter('environment', 'is neither "live" nor "sandbox"')
   }

@@ -7,24 +7,22 @@ import type { Environment } from '../provider/event.js'
 import { PAYMENT_EVENT_TYPES, SUBSCRIPTION_EVENT_TYPES } from '../provider/event-types.js'
 import type { ComparisonName, Job } from '../recompute/job.js'
 import type { RecomputeJobs } from '../recompute/jobs.js'
+import { readJob } from '../store/recompute.js'
+import type { Db } from '../store/schema.js'
+import { policyFingerprint, policyInForce } from '../store/settings.js'
 import { counts, type DeepReadonly, environment, snapshot } from './answers.js'
-import { type Route, route } from './route.js'
+import { ADMIN_OF_BOTH, type MountDeps, type Route, route } from './route.js'
 
-export interface ComparisonDeps {
-  readonly policies: {
-    /** Called each time, since a reload may change it. */
-    readonly configuredPolicy: () => { readonly policy: Policy; readonly fingerprint: string }
-    readonly policyInForce: () => Promise<Policy>
-    /** Parses a policy written as in the config. @throws LatchkeyError `invalid_request` */
-    readonly policyIn: (given: unknown) => Policy
-    /** Progress of an unfinished rebuild; null if there is none. */
-    readonly unfinishedAt: () => Promise<number | null>
-  }
-  readonly comparisons: Pick<RecomputeJobs, 'startComparison' | 'last'>
+export interface ComparisonDeps extends MountDeps {
+  /** Called each time, since a reload may change it. */
+  readonly configuredPolicy: () => Policy
+  /** Parses a policy written as in the config. @throws LatchkeyError `invalid_request` */
+  readonly policyIn: (given: unknown) => Policy
+  readonly jobs: Pick<RecomputeJobs, 'startComparison' | 'last'>
 }
 
-export interface RebuildDeps extends Pick<ComparisonDeps, 'policies'> {
-  readonly rebuilds: Pick<RecomputeJobs, 'startRebuild' | 'last'>
+export interface RebuildDeps extends Pick<ComparisonDeps, 'db' | 'configuredPolicy'> {
+  readonly jobs: Pick<RecomputeJobs, 'startRebuild' | 'last'>
 }
 
 const typesByRail = <Type extends string>(types: readonly Type[]) => {
@@ -102,11 +100,17 @@ function jobOf(job: Job | null, shown: readonly Environment[] = []) {
   return { state: 'done' as const, ...summed, ...(kind !== 'rebuild' && { differences }) }
 }
 
+/** Progress of an unfinished rebuild; null if there is none. */
+async function unfinishedAt(db: Db): Promise<number | null> {
+  const job = await readJob(db)
+  if (job === 'newer') return 0
+  return job?.endpoints === null ? job.reached : null
+}
+
 /** Maximum number of examples; all differences are counted. */
 const MAX_NAMED = 100_000
 const NAMED = 1_000
 
-const ADMIN = { scope: 'admin', environments: 'both' } as const
 const STARTED = { status: 202, errors: ['rebuild_running', 'replay_running'] } as const
 
 /** Routes that start a comparison, in one environment if named, and show the progress of the last one. */
@@ -120,14 +124,14 @@ function comparison(
     route(`GET ${path}`, {
       operationId: `get${operation}`,
       summary: `The progress and result of the last ${name}.`,
-      ...ADMIN,
+      ...ADMIN_OF_BOTH,
       answer: jobAnswer,
-      handle: async (_, { comparisons }: ComparisonDeps) => jobOf(await comparisons.last(name)),
+      handle: async (_, { jobs }: ComparisonDeps) => jobOf(await jobs.last(name)),
     }),
     route(`POST ${path}`, {
       operationId: `start${operation}`,
       summary: about,
-      ...ADMIN,
+      ...ADMIN_OF_BOTH,
       environments: 'shown of both',
       body: z.strictObject({
         /** As in the config; the configured policy if omitted. */
@@ -138,10 +142,10 @@ function comparison(
       ...STARTED,
       acceptedAt: () => path,
       async handle({ body: { policy: given, named }, environments }, deps: ComparisonDeps) {
-        const { comparisons, policies } = deps
-        const other = given === undefined ? policies.configuredPolicy().policy : policies.policyIn(given)
+        const { jobs, configuredPolicy, policyIn } = deps
+        const other = given === undefined ? configuredPolicy() : policyIn(given)
         const compared = name === 'policy diff' ? other : null
-        return jobOf(await comparisons.startComparison(name, environments, compared, named))
+        return jobOf(await jobs.startComparison(name, environments, compared, named))
       },
     }),
   ]
@@ -151,12 +155,12 @@ export const comparisonRoutes: readonly Route<ComparisonDeps>[] = [
   route('GET /policy', {
     operationId: 'getPolicy',
     summary: 'The policy in force, and the configured one.',
-    ...ADMIN,
+    ...ADMIN_OF_BOTH,
     answer: policyAnswer,
-    handle: async (_, { policies }: ComparisonDeps) => ({
-      inForce: await policies.policyInForce(),
-      configured: policies.configuredPolicy().policy,
-      unfinishedRebuild: (await policies.unfinishedAt()) !== null,
+    handle: async (_, { db, configuredPolicy }: ComparisonDeps) => ({
+      inForce: await policyInForce(db),
+      configured: configuredPolicy(),
+      unfinishedRebuild: (await unfinishedAt(db)) !== null,
     }),
   }),
   ...comparison(
@@ -177,45 +181,44 @@ export const rebuildRoutes: readonly Route<RebuildDeps>[] = [
   route('POST /policy/apply', {
     operationId: 'applyPolicy',
     summary: 'Puts the configured policy in force, and computes all access under it.',
-    ...ADMIN,
+    ...ADMIN_OF_BOTH,
     // Holds the policy that the caller means: the command may have read the config file after the daemon did.
     query: z.object({ expect: z.string().optional() }),
     answer: jobAnswer,
     ...STARTED,
     errors: ['policy_differs', ...STARTED.errors],
     acceptedAt: () => '/rebuild',
-    async handle({ query: { expect } }, { rebuilds, policies }: RebuildDeps) {
-      const configured = policies.configuredPolicy()
-      if (expect !== undefined && expect !== configured.fingerprint) {
+    async handle({ query: { expect } }, { jobs, configuredPolicy }: RebuildDeps) {
+      const configured = configuredPolicy()
+      if (expect !== undefined && expect !== policyFingerprint(configured)) {
         throw new LatchkeyError(
           'policy_differs',
           'The daemon runs with another policy than this one: run `latchkey reload` first.',
         )
       }
-      return jobOf(await rebuilds.startRebuild(configured.policy))
+      return jobOf(await jobs.startRebuild(configured))
     },
   }),
   route('GET /rebuild', {
     operationId: 'getRebuild',
     summary: 'The progress and changes of the last rebuild, in one environment if named.',
-    ...ADMIN,
+    ...ADMIN_OF_BOTH,
     environments: 'shown of both',
     answer: jobAnswer,
-    async handle({ environments }, { rebuilds, policies }: RebuildDeps) {
-      const job = await rebuilds.last('rebuild')
+    async handle({ environments }, { jobs, db }: RebuildDeps) {
+      const job = await jobs.last('rebuild')
       // One whose process has ended is resumed when it is run again.
-      const folded = job === null || job.outcome.state === 'stopped' ? await policies.unfinishedAt() : null
+      const folded = job === null || job.outcome.state === 'stopped' ? await unfinishedAt(db) : null
       return folded === null ? jobOf(job, environments) : { state: 'interrupted' as const, folded }
     },
   }),
   route('POST /rebuild', {
     operationId: 'startRebuild',
     summary: 'Computes all access again, in both environments, under the policy in force.',
-    ...ADMIN,
+    ...ADMIN_OF_BOTH,
     answer: jobAnswer,
     ...STARTED,
     acceptedAt: () => '/rebuild',
-    handle: async (_, { rebuilds, policies }: RebuildDeps) =>
-      jobOf(await rebuilds.startRebuild(await policies.policyInForce())),
+    handle: async (_, { jobs, db }: RebuildDeps) => jobOf(await jobs.startRebuild(await policyInForce(db))),
   }),
 ]

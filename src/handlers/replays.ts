@@ -8,19 +8,13 @@ import type { RecomputeJobs } from '../recompute/jobs.js'
 import type { EventFilter } from '../store/event-walk.js'
 import { counts, environment, instant, platformCall } from './answers.js'
 import { idText, invalidBody } from './body.js'
-import {
-  beginsBeforeItEnds,
-  type EventQuestionDeps,
-  LATER_THAN_TO,
-  STORED_DISPOSITIONS,
-  unknownName,
-} from './events.js'
+import { beginsBeforeItEnds, LATER_THAN_TO, STORED_DISPOSITIONS, unknownName } from './events.js'
 import { firstOf, idPlace, instantParameter, invalidParameter, PAGE, pageOf } from './query.js'
 import { summary } from './rebuilds.js'
-import { type Route, route } from './route.js'
+import { ADMIN, type MountDeps, type Route, route } from './route.js'
 
-export interface ReplayDeps extends EventQuestionDeps {
-  readonly replays: Pick<RecomputeJobs, 'startReplay' | 'replays' | 'findReplay' | 'stopReplay'>
+export interface ReplayDeps extends MountDeps {
+  readonly jobs: Pick<RecomputeJobs, 'startReplay' | 'replays' | 'findReplay' | 'stopReplay'>
 }
 
 const ended = z.object({
@@ -83,8 +77,6 @@ function replayOf({ id, plan, startedAt, progress, outcome }: Replay) {
   }
 }
 
-const ADMIN = { scope: 'admin', environments: 'shown' } as const
-
 export const replayRoutes: readonly Route<ReplayDeps>[] = [
   route('GET /replays', {
     operationId: 'listReplays',
@@ -92,10 +84,8 @@ export const replayRoutes: readonly Route<ReplayDeps>[] = [
     ...ADMIN,
     query: z.object(PAGE),
     answer: pageOf(replay, idPlace),
-    async handle({ query: { limit, cursor }, environments }, { replays }: ReplayDeps) {
-      const known = (await replays.replays()).filter(({ plan }) =>
-        environments.includes(plan.scope.environment),
-      )
+    async handle({ query: { limit, cursor }, environments }, { jobs }: ReplayDeps) {
+      const known = (await jobs.replays()).filter(({ plan }) => environments.includes(plan.scope.environment))
       const place = cursor === undefined ? -1 : known.findIndex(({ id }) => id === cursor)
       if (cursor !== undefined && place === -1)
         throw invalidParameter('cursor', 'is not a cursor of this list: use the one from the last page')
@@ -130,7 +120,7 @@ export const replayRoutes: readonly Route<ReplayDeps>[] = [
       const filter: EventFilter = { environment, ...given }
       const issue = await unknownName(filter, deps)
       if (issue !== null) throw invalidBody([{ ...issue, path: `filter.${issue.path}` }])
-      return replayOf(await deps.replays.startReplay({ filter, dryRun }))
+      return replayOf(await deps.jobs.startReplay({ filter, dryRun }))
     },
   }),
   route('GET /replays/:replayId', {
@@ -139,8 +129,8 @@ export const replayRoutes: readonly Route<ReplayDeps>[] = [
     ...ADMIN,
     answer: replay,
     errors: ['replay_not_found'],
-    handle: async ({ params, environments }, { replays }: ReplayDeps) =>
-      replayOf(await findReplay(params.replayId, environments, replays)),
+    handle: async ({ params, environments }, { jobs }: ReplayDeps) =>
+      replayOf(await findReplay(params.replayId, environments, jobs)),
   }),
   route('DELETE /replays/:replayId', {
     operationId: 'stopReplay',
@@ -148,9 +138,9 @@ export const replayRoutes: readonly Route<ReplayDeps>[] = [
     ...ADMIN,
     answer: replay,
     errors: ['replay_not_found'],
-    async handle({ params, environments }, { replays }: ReplayDeps) {
-      const found = await findReplay(params.replayId, environments, replays)
-      return replayOf((await replays.stopReplay(found.id)) ?? found)
+    async handle({ params, environments }, { jobs }: ReplayDeps) {
+      const found = await findReplay(params.replayId, environments, jobs)
+      return replayOf((await jobs.stopReplay(found.id)) ?? found)
     },
   }),
 ]
@@ -159,7 +149,7 @@ export const replayRoutes: readonly Route<ReplayDeps>[] = [
 async function findReplay(
   id: string,
   environments: readonly Environment[],
-  { findReplay: find }: ReplayDeps['replays'],
+  { findReplay: find }: ReplayDeps['jobs'],
 ): Promise<Replay> {
   const found = await find(id)
   if (found !== null && environments.includes(found.plan.scope.environment)) return found

@@ -3,9 +3,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Logger } from 'pino'
 import { z } from 'zod'
+import type { Catalog } from '../entitlements/features.js'
 import type { ErrorCode } from '../errors.js'
 import type { RequestMetrics, TimedRoute } from '../operations/metrics.js'
+import type { Endpoint } from '../provider/endpoint.js'
 import type { Environment } from '../provider/event.js'
+import type { Db } from '../store/schema.js'
 import type { DeepReadonly } from './answers.js'
 import type { ApiKey, ApiScope } from './api-key.js'
 import type { Authenticate } from './authenticate.js'
@@ -22,6 +25,10 @@ type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
 /** The default: one environment. */
 export const READ = { scope: 'read', environments: 'one' } as const
+/** For operators: of the environments of their key. */
+export const ADMIN = { scope: 'admin', environments: 'shown' } as const
+/** For operators, with a key for both environments. */
+export const ADMIN_OF_BOTH = { scope: 'admin', environments: 'both' } as const
 
 /** The names in a path: `'/entitlements/:customerId'` binds `customerId`. */
 export type ParamNames<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`
@@ -69,11 +76,18 @@ export type RawHandler<Param extends string = never> = (
   params: Readonly<Record<Param, string>>,
 ) => Promise<void> | undefined
 
-/** What serving any route needs. */
+/** What serving any route needs. What a reload may change is asked for each time. */
 export interface MountDeps {
   readonly authenticate: Authenticate
-  /** The environments of the configured endpoints; called each time, since a reload may change them. */
-  readonly environments: () => readonly Environment[]
+  /** The configured ones. */
+  readonly endpoints: () => readonly Endpoint[]
+  readonly catalog: () => Catalog
+  /** The name of the reference by which apps look up customers. */
+  readonly reference: string
+  /** For reads. Rejects with `store_unavailable` if it can't answer: never with an empty answer. */
+  readonly db: Db
+  /** Epoch milliseconds. */
+  readonly clock: () => number
   readonly metrics: Pick<RequestMetrics, 'observeDuration'>
   readonly log: Logger
 }
@@ -127,7 +141,7 @@ export interface Route<Deps>
   readonly query: z.ZodObject | 'any'
   readonly tagged?: true | ((json: never) => unknown)
   readonly acceptedAt?: (json: never) => string | null
-  readonly handle?: (asked: never, deps: Deps) => unknown
+  readonly handle?: (asked: never, deps: Deps & MountDeps) => unknown
   readonly plain?: (deps: Deps & MountDeps) => RawHandler<string>
 }
 
@@ -148,7 +162,7 @@ export function route<
       | {
           readonly handle: (
             asked: ParsedRequest<Path, Rule, z.output<Query>, BodyOf<Body>>,
-            deps: Deps,
+            deps: Deps & MountDeps,
           ) => AnswerOf<Answer> | Promise<AnswerOf<Answer>>
         }
       // Does everything itself, for every method of its path: the other fields are for readers of the table.
@@ -173,28 +187,4 @@ export interface RouteGroup<Deps> {
   /** One sentence. */
   readonly about: string
   readonly routes: readonly Route<Deps>[]
-}
-
-/** Every expected failure of a route, apart from those that any request may have. */
-export function errorsOf(route: Route<never>): readonly ErrorCode[] {
-  const { path, scope, environments, query, body, bodyType, errors = [] } = route
-  const takesAnything = query === 'any' && environments === 'none' && !path.includes(':')
-  return [
-    ...(takesAnything ? [] : (['invalid_request'] as const)),
-    ...(scope === null
-      ? []
-      : ([
-          'unauthorized',
-          'key_expired',
-          'too_many_wrong_keys',
-          'forbidden',
-          'rate_limited',
-          'store_unavailable',
-        ] as const)),
-    ...(body === undefined
-      ? []
-      : (['body_too_large', 'body_incomplete', 'encoding_not_supported', 'not_stored'] as const)),
-    ...(bodyType === undefined ? [] : (['media_type_not_supported'] as const)),
-    ...errors,
-  ]
 }

@@ -3,31 +3,24 @@
 import { readFileSync } from 'node:fs'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { packageFile } from '../package-file.js'
-import { renderPage } from './api-page.js'
 import { type ChangeStreamRouteDeps, changeStreamRoute } from './change-stream.js'
-import { type CheckDeps, checkRoute } from './checks.js'
+import { checkRoute } from './checks.js'
 import { type ControlDeps, controlRoutes, type KeysDeps, keysRoute } from './control.js'
-import { type ActDeps, actRoutes, type CustomerQuestionDeps, customerQuestions } from './customers.js'
+import { type ActDeps, actRoutes, customerQuestions } from './customers.js'
 import { type EntitlementDeps, entitlementRoutes } from './entitlements.js'
-import { type EventQuestionDeps, eventQuestions, type ImportDeps, importRoute } from './events.js'
+import { eventQuestions, type ImportDeps, importRoute } from './events.js'
 import { type HealthDeps, healthRoutes } from './health.js'
 import { createListener, createShortcut, type MountedPath, mountRoutes } from './mount.js'
 import { type ComparisonDeps, comparisonRoutes, type RebuildDeps, rebuildRoutes } from './rebuilds.js'
 import { type ReplayDeps, replayRoutes } from './replays.js'
-import { type MountDeps, type Route, type RouteGroup, route } from './route.js'
-import { type SyncDeps, type SyncQuestionDeps, syncQuestions, syncRoutes } from './sync.js'
+import { type Route, type RouteGroup, route } from './route.js'
+import type { SyncDeps, SyncQuestionDeps } from './sync/deps.js'
+import { syncQuestions, syncRoutes } from './sync.js'
 import { type TelegramDeps, telegramRoutes } from './telegram.js'
 import { WEBHOOK_PATH, type WebhookDeps, webhookRoutes } from './webhooks.js'
 
 /** The dependencies of the routes that only ask: a store that can be read has all that they need. */
-export type QuestionDeps = EntitlementDeps &
-  CheckDeps &
-  CustomerQuestionDeps &
-  EventQuestionDeps &
-  ReplayDeps &
-  ComparisonDeps &
-  SyncQuestionDeps &
-  KeysDeps
+export type QuestionDeps = EntitlementDeps & ReplayDeps & ComparisonDeps & SyncQuestionDeps & KeysDeps
 
 /** The dependencies of all handlers. */
 export type RouteDeps = QuestionDeps &
@@ -43,16 +36,13 @@ export type RouteDeps = QuestionDeps &
 
 const FOR_ANYBODY = { scope: null, environments: 'none', query: 'any' } as const
 
-/** `npm run schema` makes it of this table. */
-const readDescription = once(() => readFileSync(packageFile('openapi.json')))
-const readPage = once(() => renderPage(JSON.parse(readDescription().toString('utf8'))))
+const files = new Map<string, Buffer>()
 
-function once<Value>(make: () => Value): () => Value {
-  let made: Value | undefined
-  return () => {
-    made ??= make()
-    return made
-  }
+/** A file that `npm run schema` makes of this table. Read once: anybody can ask for it. */
+function fileNamed(name: 'openapi.json' | 'openapi.html'): Buffer {
+  const content = files.get(name) ?? readFileSync(packageFile(name))
+  files.set(name, content)
+  return content
 }
 
 export const ROUTE_GROUPS: readonly RouteGroup<RouteDeps>[] = [
@@ -90,14 +80,14 @@ export const ROUTE_GROUPS: readonly RouteGroup<RouteDeps>[] = [
         summary: 'The API as an OpenAPI 3.1 document.',
         ...FOR_ANYBODY,
         answer: 'application/json',
-        handle: () => ({ content: readDescription(), type: 'application/json' }),
+        handle: () => ({ content: fileNamed('openapi.json'), type: 'application/json' }),
       }),
       route('GET /docs', {
         operationId: 'getApiDocs',
         summary: 'The same as a page to read.',
         ...FOR_ANYBODY,
         answer: 'text/html',
-        handle: () => ({ content: readPage(), type: 'text/html; charset=utf-8' }),
+        handle: () => ({ content: fileNamed('openapi.html'), type: 'text/html; charset=utf-8' }),
       }),
     ],
   },
@@ -124,22 +114,14 @@ const QUESTIONS: readonly Route<QuestionDeps>[] = [
 ]
 
 /** Serves the routes that only ask. */
-export function createQuestionApi(deps: QuestionDeps & MountDeps): RequestListener {
+export function createQuestionApi(deps: QuestionDeps): RequestListener {
   return createListener(mountRoutes(QUESTIONS, deps), deps.log)
 }
 
 /** Takes a delivery that another server has accepted. @param endpoint its name, still percent-encoded */
 export type Receive = (req: IncomingMessage, res: ServerResponse, endpoint: string) => void
 
-interface Api {
-  /** The whole table, except the route for deliveries if that has its own listener. */
-  readonly all: RequestListener
-  /** Only the route for deliveries. */
-  readonly delivered: RequestListener
-  readonly receive: Receive
-}
-
-export function createApi(deps: RouteDeps & MountDeps, hasDeliveries: boolean): Api {
+export function createApi(deps: RouteDeps, hasDeliveries: boolean) {
   const table = mountRoutes(ROUTES, deps)
   const pathNamed = (name: string) => table.find(({ path }) => path === name) as MountedPath
   const webhooks = pathNamed(WEBHOOK_PATH)
@@ -147,8 +129,10 @@ export function createApi(deps: RouteDeps & MountDeps, hasDeliveries: boolean): 
   const takeQuestion = createShortcut(pathNamed('/entitlements/:customerId'), ['GET', 'HEAD'])
   const paths = hasDeliveries ? table : table.filter((one) => one !== webhooks)
   return {
+    /** The whole table, except the route for deliveries if that has its own listener. */
     all: createListener(paths, deps.log, hasDeliveries ? [takeWebhook, takeQuestion] : [takeQuestion]),
+    /** Only the route for deliveries. */
     delivered: createListener([webhooks], deps.log, [takeWebhook]),
-    receive: (req, res, endpoint) => void webhooks.serve(req, res, `/webhooks/${endpoint}`),
+    receive: ((req, res, endpoint) => void webhooks.serve(req, res, `/webhooks/${endpoint}`)) as Receive,
   }
 }

@@ -7,11 +7,8 @@ import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import { http } from '../node-http.js'
 import { problemOf } from './problem.js'
 
-/** Time limits for the headers, and for the whole request. */
-const HEADERS_TIMEOUT_MS = 10_000
-const REQUEST_TIMEOUT_MS = 15_000
-/** How often both are checked, which is how late they may be. */
-const CHECK_INTERVAL_MS = 1_000
+/** Time limits for the headers, and for the whole request; and how often both are checked, which is how late they may be. */
+const TIMEOUTS = { headersMs: 10_000, requestMs: 15_000, checkMs: 1_000 }
 /**
  * Per listener: far more than any proxy keeps open, and few enough that their headers (16 KiB each) and small bodies
  * fit into the memory of a small server.
@@ -28,10 +25,8 @@ interface ServerDeps {
   readonly onDropped?: () => void
   /** Per listener, by default 2,048. */
   readonly maxConnections?: number
-  readonly timeouts?: { readonly headersMs: number; readonly requestMs: number; readonly checkMs: number }
+  readonly timeouts?: Readonly<typeof TIMEOUTS>
 }
-
-const TIMEOUTS = { headersMs: HEADERS_TIMEOUT_MS, requestMs: REQUEST_TIMEOUT_MS, checkMs: CHECK_INTERVAL_MS }
 
 /** An address, where port 0 means any free port, or a socket that only this process's user can open. */
 export type ListenAt = { readonly host: string; readonly port: number } | { readonly socketFile: string }
@@ -43,17 +38,6 @@ export interface RunningServer {
    * Takes no new connections, closes idle ones, and resolves once the requests in progress are answered, or cut off
    * after 6 s. May be called twice.
    */
-  stop(): Promise<void>
-}
-
-interface HttpServer {
-  /**
-   * Rejects with the system's error, such as `EADDRINUSE`. Replaces an existing socket file: the daemon holds the lock
-   * of the database, so the file is left from a process that is gone.
-   */
-  listen(at: ListenAt): Promise<RunningServer>
-  /** An in-process connection, which needs no open address. */
-  connect(): Duplex
   stop(): Promise<void>
 }
 
@@ -194,7 +178,7 @@ export function createServer({
   onDropped,
   maxConnections = MAX_CONNECTIONS,
   timeouts = TIMEOUTS,
-}: ServerDeps): HttpServer {
+}: ServerDeps) {
   const server = http.createServer({
     headersTimeout: timeouts.headersMs,
     requestTimeout: timeouts.requestMs,
@@ -237,8 +221,12 @@ export function createServer({
   })
 
   return {
-    listen: (at) =>
-      new Promise((resolve, reject) => {
+    /**
+     * Rejects with the system's error, such as `EADDRINUSE`. Replaces an existing socket file: the daemon holds the lock
+     * of the database, so the file is left from a process that is gone.
+     */
+    listen: (at: ListenAt) =>
+      new Promise<RunningServer>((resolve, reject) => {
         server.once('error', reject)
         // Not `rmSync`, whose errors may have no code.
         if ('socketFile' in at && existsSync(at.socketFile)) unlinkSync(at.socketFile)
@@ -249,7 +237,8 @@ export function createServer({
           resolve({ url, stop })
         })
       }),
-    connect() {
+    /** An in-process connection, which needs no open address. */
+    connect(): Duplex {
       const [inner, outer] = connectionPair()
       server.emit('connection', inner)
       return outer

@@ -1,52 +1,15 @@
 /* Roles, groups and the outbound webhooks, which follow access. */
 
-import type { Logger } from 'pino'
 import { z } from 'zod'
 import type { SyncState } from '../operations/metrics.js'
 import { PLATFORM_NAMES } from '../provider/accounts.js'
-import type { Environment } from '../provider/event.js'
-import type { RunOptions, SyncRun } from '../sync/run.js'
-import type { Sync } from '../sync/sync.js'
 import { counts, environment, instant, platformCall, toJson } from './answers.js'
 import { idText, invalidField } from './body.js'
 import { requireBoth } from './query.js'
-import { type Route, route } from './route.js'
-import {
-  failure,
-  type MembershipQuestions,
-  membershipRoutes,
-  STATES,
-  targetProblem,
-} from './sync/memberships.js'
-import {
-  type MessageControl,
-  type MessageQuestions,
-  messageQuestions,
-  messageRoutes,
-} from './sync/messages.js'
-
-/** What the routes about the state of roles, groups and the outbound webhooks need. */
-export interface SyncQuestions extends MembershipQuestions, MessageQuestions, Pick<Sync, 'plan'> {
-  /** @param environments whose targets and messages are shown; both if omitted */
-  readonly status: (environments?: readonly Environment[]) => Promise<SyncState>
-}
-
-/** The same, and what the routes need that change it, or call the platforms. */
-export interface SyncControl extends SyncQuestions, MessageControl, Pick<Sync, 'check' | 'pause' | 'resume'> {
-  /** `messages`: messages of the outbound webhooks that `retry` made due. @throws LatchkeyError `plan_changed` */
-  readonly run: (
-    options: RunOptions,
-  ) => Promise<SyncRun & { readonly messages: number; readonly leads: boolean }>
-}
-
-export interface SyncQuestionDeps {
-  readonly sync: SyncQuestions
-}
-
-export interface SyncDeps {
-  readonly sync: SyncControl
-  readonly log: Logger
-}
+import { ADMIN, ADMIN_OF_BOTH, type Route, route } from './route.js'
+import type { SyncDeps, SyncQuestionDeps } from './sync/deps.js'
+import { failure, membershipRoutes, STATES, targetProblem } from './sync/memberships.js'
+import { messageQuestions, messageRoutes } from './sync/messages.js'
 
 const platform = z.enum(PLATFORM_NAMES)
 
@@ -129,15 +92,12 @@ const ANSWER_WITHIN_MS = 20_000
 /** Names the outbound webhooks among the targets of a retry; `webhook:<id>` names one. */
 const WEBHOOK_TARGET = 'webhook'
 
-const ADMIN = { scope: 'admin', environments: 'shown' } as const
-
 /** Pauses or resumes all calls, in both environments. */
 function pausing(path: '/sync/pause' | '/sync/resume', paused: boolean, summary: string): Route<SyncDeps> {
   return route(`POST ${path}`, {
     operationId: paused ? 'pauseSync' : 'resumeSync',
     summary,
-    scope: 'admin',
-    environments: 'both',
+    ...ADMIN_OF_BOTH,
     body: z.strictObject({}),
     answer: z.object({ paused: z.boolean() }),
     async handle(_, { sync }: SyncDeps) {

@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http'
-import type { Logger } from 'pino'
 import { z } from 'zod'
 import { type ErrorCode, isLatchkeyError, LatchkeyError } from '../errors.js'
 import type { Delivery, Receipt } from '../ingest/delivery.js'
@@ -9,22 +8,15 @@ import { EVENT_HEADER, readClaim, type SignatureRefusal, verifySignature } from 
 import { createFailureLog } from './authenticate.js'
 import { MAX_BODY_BYTES, readBody, requireReadable } from './body.js'
 import { methodNotAllowed } from './mount.js'
-import { type RawHandler, type Route, route } from './route.js'
+import { type MountDeps, type RawHandler, type Route, route } from './route.js'
 import { sendJson } from './send.js'
 import { factsOf, markProved } from './server.js'
 
-export interface WebhookDeps {
-  /** Called for each delivery, since a reload may change the endpoints. */
-  readonly endpointNamed: (name: string) => Endpoint | undefined
-  /** The log suggests those of these that take deliveries. */
-  readonly endpointNames: () => readonly string[]
-  /** Epoch milliseconds. */
-  readonly clock: () => number
+export interface WebhookDeps extends MountDeps {
   /** Resolves once the delivery and its effects are committed; else rejects, with `not_stored`. */
   readonly ingest: (delivery: Delivery) => Promise<Receipt>
   readonly clientAddress: (req: IncomingMessage) => string
   readonly metrics: RequestMetrics
-  readonly log: Logger
 }
 
 export const WEBHOOK_PATH = '/webhooks/:endpoint'
@@ -60,7 +52,7 @@ export const webhookRoutes: readonly Route<WebhookDeps>[] = [
 
 /** Parses nothing and lets nothing unauthentic pass: the sender takes any 2xx as final. */
 function receiveWebhook(deps: WebhookDeps): RawHandler<'endpoint'> {
-  const { endpointNamed, clock, ingest, metrics } = deps
+  const { endpoints, clock, ingest, metrics } = deps
   const refuse = createRefusal(deps)
   const refuseUnread = createUnreadRefusal(deps)
 
@@ -72,7 +64,7 @@ function receiveWebhook(deps: WebhookDeps): RawHandler<'endpoint'> {
   }
 
   return async (req, res, params) => {
-    const endpoint = endpointNamed(params.endpoint)
+    const endpoint = endpoints().find(({ name }) => name === params.endpoint)
     if (endpoint === undefined) {
       return refuseUnread(req, null, new LatchkeyError('endpoint_not_found', 'No such endpoint.'))
     }
@@ -177,7 +169,7 @@ const isUnread = (code: ErrorCode): code is UnreadCode => code in UNREAD_HINTS
  * @throws always `error`, so that the limit changes no answer
  */
 function createUnreadRefusal(deps: WebhookDeps) {
-  const { metrics, endpointNamed, endpointNames } = deps
+  const { metrics, endpoints } = deps
   // A separate limit, so that these do not use up the signature failures of an address.
   const noteFailure = createFailureLog('delivery refused', deps)
   return async (req: IncomingMessage, endpoint: string | null, error: unknown): Promise<never> => {
@@ -185,7 +177,7 @@ function createUnreadRefusal(deps: WebhookDeps) {
     // Another method is not a delivery; any other error is a bug.
     if (req.method !== 'POST' || code === undefined) throw error
     metrics.refused(code)
-    const names = endpointNames().filter((name) => endpointNamed(name) !== undefined)
+    const names = endpoints().map(({ name }) => name)
     noteFailure(req, {
       ...(endpoint !== null && { endpoint }),
       code,

@@ -1,3 +1,4 @@
+import { MANUAL_ENDPOINT } from '../provider/endpoint.js'
 import { type ManualEvent, type Normalized, parseManualEvent } from '../provider/event.js'
 import { BODY_ID_PREFIX } from '../provider/ids.js'
 import { normalise } from '../provider/normalise.js'
@@ -13,8 +14,7 @@ export interface PreparedDelivery extends DeliveredEvent {
   readonly normalized: Normalized
 }
 
-/** The endpoint stored for changes by hand, which come through none. */
-export const MANUAL_ENDPOINT = 'manual'
+export { MANUAL_ENDPOINT }
 
 export function prepare(delivery: DeliveryInput): PreparedDelivery {
   const { body, reading } = delivery

@@ -1,42 +1,24 @@
 import { accessSync, constants } from 'node:fs'
-import type { Kysely } from 'kysely'
 import { LatchkeyError } from '../errors.js'
 import type { PostgresOptions } from '../store/postgres/dialect.js'
-import type { Database } from '../store/schema.js'
+import type { Db } from '../store/schema.js'
 import { openDatabase } from '../store/sqlite/dialect.js'
 import { AS_ITS_USER, isOfAnotherUser, isSystemRefusal, refusalText } from '../system-refusal.js'
 
-/** What will be done with the database. */
-type Access = 'read' | 'write'
-
-const MODES: Readonly<Record<Access, number>> = {
-  read: constants.R_OK,
-  write: constants.R_OK | constants.W_OK,
-}
-
-/** @throws LatchkeyError `store_missing`; `store_unavailable` if the system refuses the answer, or access */
-export function assertDatabase(file: string, access: Access): void {
-  if (!isDatabaseThere(file, access)) throw missingDatabase(file)
-}
-
-function missingDatabase(file: string): LatchkeyError {
-  return new LatchkeyError(
-    'store_missing',
-    `There is no database at ${file}: \`latchkey serve\` creates one.`,
-  )
-}
-
 /**
- * Checks that there is a database. Inside a folder that may not be entered, a file would seem to be missing.
- * @throws LatchkeyError `store_unavailable` if the system refuses the answer, or access
+ * Checks that there is a database, which this process may use so. Inside a folder that may not be entered, a file would
+ * seem to be missing.
+ * @throws LatchkeyError `store_missing`; `store_unavailable` if the system refuses the answer, or access
  */
-function isDatabaseThere(file: string, access: Access): boolean {
+export function assertDatabase(file: string, access: 'read' | 'write'): void {
   try {
-    accessSync(file, MODES[access])
-    return true
+    accessSync(file, access === 'read' ? constants.R_OK : constants.R_OK | constants.W_OK)
   } catch (error) {
     if (!isSystemRefusal(error)) throw error
-    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return false
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') {
+      const message = `There is no database at ${file}: \`latchkey serve\` creates one.`
+      throw new LatchkeyError('store_missing', message)
+    }
     const todo = isOfAnotherUser(error) ? `: ${AS_ITS_USER}` : ''
     const what = access === 'read' ? 'read' : 'read and written'
     const message = `the database ${file} can't be ${what}, ${refusalText(error)}${todo}`
@@ -58,7 +40,7 @@ export interface StorePlace {
 export async function openToRead(
   { file, postgres }: StorePlace,
   errorFor?: (error: unknown) => unknown,
-): Promise<Kysely<Database>> {
+): Promise<Db> {
   if (postgres !== undefined) {
     const { openPostgres } = await import('../store/postgres/dialect.js')
     return openPostgres(postgres, 'read', errorFor && { errorFor })

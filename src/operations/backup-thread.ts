@@ -18,12 +18,8 @@ if (process.platform === 'linux') {
   setPriority(0, constants.priority.PRIORITY_LOW)
 }
 const port = parentPort as MessagePort
-port.postMessage(await reply())
-
-async function reply(): Promise<BackupReply> {
-  try {
-    return { backup: await backUp(file, target, { overwrite: false }) }
-  } catch (error) {
-    return { reason: failureText(error) }
-  }
-}
+const reply: BackupReply = await backUp(file, target, { overwrite: false }).then(
+  (backup) => ({ backup }),
+  (error: unknown) => ({ reason: failureText(error) }),
+)
+port.postMessage(reply)

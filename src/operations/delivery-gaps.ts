@@ -51,20 +51,20 @@ export function describeGap(pace: DeliveryPace, now: number): DeliveryGap {
   }
 }
 
-export interface WarnOfGapsDeps {
-  readonly readGaps: () => Promise<DeliveryGaps>
-  /** Called each time, since a reload may change them. */
-  readonly endpointNames: () => readonly string[]
-  readonly log: Logger
-}
-
-/** Logs once that an endpoint has fallen silent, and once that deliveries arrive again. */
-export function createWarnOfGaps({ readGaps, endpointNames, log }: WarnOfGapsDeps): () => Promise<void> {
+/**
+ * Logs once that an endpoint has fallen silent, and once that deliveries arrive again.
+ * @param endpointNames called each time, since a reload may change them
+ */
+export function createWarnOfGaps(
+  readNow: () => Promise<DeliveryGaps>,
+  endpointNames: () => readonly string[],
+  log: Logger,
+): () => Promise<void> {
   /** The last delivery before the silence, by endpoint. */
   const silentSince = new Map<string, number>()
 
   return async () => {
-    const gaps = await readGaps()
+    const gaps = await readNow()
     for (const endpoint of endpointNames()) {
       const gap = gaps.get(endpoint)
       const since = silentSince.get(endpoint)

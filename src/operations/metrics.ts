@@ -4,11 +4,13 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import type { ErrorCode } from '../errors.js'
 import type { Disposition } from '../ingest/delivery.js'
 import type { Endpoint } from '../provider/endpoint.js'
-import type { Environment } from '../provider/event.js'
+import { countWaiting } from '../store/event-questions.js'
+import { firstKeptBodyAt } from '../store/expire-bodies.js'
+import { type Db, ENVIRONMENTS } from '../store/schema.js'
 import type { Outage } from '../sync/outages.js'
 import type { WebhookStatus } from '../sync/outbound/outbound.js'
 import type { SyncStatus } from '../sync/plan.js'
-import type { DeliveryGap } from './delivery-gaps.js'
+import { type DeliveryGap, readGaps } from './delivery-gaps.js'
 
 export type TimedRoute = 'webhooks' | 'entitlements' | 'entitlement'
 
@@ -208,6 +210,7 @@ export async function readRefusals(registry: Registry) {
       code: String(labels.code),
       count: value,
     })),
+    /** How far its clock was ahead of ours; negative: behind. */
     skews: valuesOf('latchkey_clock_skew_seconds').map(({ labels, value }) => ({
       endpoint: String(labels.endpoint),
       seconds: value,
@@ -217,6 +220,11 @@ export async function readRefusals(registry: Registry) {
 
 /** A value of a gauge, and its labels. */
 type Sample = readonly [value: number, labels?: Readonly<Record<string, string>>]
+
+/** @param ms null: it is not known, and not shown */
+function inSeconds(ms: number | null, labels: Readonly<Record<string, string>> = {}): readonly Sample[] {
+  return ms === null ? [] : [[ms / 1000, labels]]
+}
 
 /** Gauges filled by one read per scrape. A gauge without a sample, or whose read fails, is not shown. */
 function gaugesFilledBy<State>(registry: Registry, read: () => Promise<State>) {
@@ -249,55 +257,40 @@ export interface StoreMetricsDeps {
   readonly registry: Registry
   /** The configured ones, read at every scrape: no other name becomes a label. */
   readonly endpointNames: () => readonly string[]
-  /** By endpoint name. */
-  readonly readGaps: () => Promise<ReadonlyMap<string, DeliveryGap>>
-  readonly countWaiting: () => Promise<
-    readonly {
-      readonly environment: Environment
-      readonly disposition: 'held' | 'quarantined'
-      readonly count: number
-      /** Milliseconds. */
-      readonly oldestAge: number
-    }[]
-  >
-  /** Milliseconds; null: none is kept. */
-  readonly readFirstBodyAge: () => Promise<number | null>
+  readonly db: Db
   readonly readBytes: () => Promise<number>
+  /** Epoch milliseconds. */
+  readonly clock: () => number
 }
 
 /** Adds the metrics of the store. */
-export function addStoreMetrics(deps: StoreMetricsDeps): void {
-  const { registry, endpointNames, readGaps, countWaiting, readFirstBodyAge, readBytes } = deps
-  const gaugeOfGaps = gaugesFilledBy(registry, readGaps)
+export function addStoreMetrics({ registry, endpointNames, db, readBytes, clock }: StoreMetricsDeps): void {
+  const ageOf = (at: number): number => Math.max(0, clock() - at)
+  const gaugeOfGaps = gaugesFilledBy(registry, () => readGaps(db, clock()))
   const addGapGauge = (name: MetricName, msOf: (gap: DeliveryGap) => number | null) =>
     gaugeOfGaps(name, (gaps) =>
       endpointNames().flatMap((endpoint) => {
         const gap = gaps.get(endpoint)
-        const ms = gap === undefined ? null : msOf(gap)
-        return ms === null ? [] : [[ms / 1000, { endpoint }] as const]
+        return gap === undefined ? [] : inSeconds(msOf(gap), { endpoint })
       }),
     )
   addGapGauge('latchkey_last_delivery_timestamp_seconds', ({ lastAt }) => lastAt)
   addGapGauge('latchkey_delivery_gap_seconds', ({ current }) => current)
   addGapGauge('latchkey_delivery_usual_interval_seconds', ({ usualInterval }) => usualInterval)
-  const gaugeOfWaiting = gaugesFilledBy(registry, countWaiting)
+  const gaugeOfWaiting = gaugesFilledBy(registry, () => countWaiting(db))
   gaugeOfWaiting('latchkey_events_waiting', (counted) => [
     // Includes zeros: an alarm on a missing series never ends.
-    ...['live', 'sandbox'].flatMap((environment) =>
+    ...ENVIRONMENTS.flatMap((environment) =>
       ['held', 'quarantined'].map((disposition) => [0, { environment, disposition }] as const),
     ),
-    ...counted.map(({ count, environment, disposition }) => [count, { environment, disposition }] as const),
+    ...counted.map(({ count, oldestAt: _, ...labels }) => [count, labels] as const),
   ])
   gaugeOfWaiting('latchkey_oldest_waiting_event_age_seconds', (counted) =>
-    counted.map(({ oldestAge, environment, disposition }) => [
-      oldestAge / 1000,
-      { environment, disposition },
-    ]),
+    counted.flatMap(({ count: _, oldestAt, ...labels }) => inSeconds(ageOf(oldestAt), labels)),
   )
   gaugesFilledBy(registry, readBytes)('latchkey_database_size_bytes', (bytes) => [[bytes]])
-  gaugesFilledBy(registry, readFirstBodyAge)('latchkey_oldest_body_age_seconds', (age) =>
-    age === null ? [] : [[age / 1000]],
-  )
+  const gaugeOfBody = gaugesFilledBy(registry, () => firstKeptBodyAt(db))
+  gaugeOfBody('latchkey_oldest_body_age_seconds', (at) => inSeconds(at && ageOf(at)))
 }
 
 export interface DaemonState {
@@ -319,20 +312,19 @@ export function addDaemonMetrics(registry: Registry, read: () => Promise<DaemonS
   // A key that was rotated has two ends: what counts is when its users are left without one.
   gauge('latchkey_api_key_expiry_timestamp_seconds', ({ apiKeys }) =>
     [...Map.groupBy(apiKeys, ({ name }) => name)].flatMap(([name, keys]) =>
-      lastOf(keys.map(({ expiresAt }) => expiresAt)).map((at) => [at / 1000, { name }] as const),
+      inSeconds(lastOf(keys.map(({ expiresAt }) => expiresAt)), { name }),
     ),
   )
   gauge('latchkey_signing_secret_expiry_timestamp_seconds', ({ endpoints }) =>
     endpoints.flatMap(({ name, secrets }) =>
-      lastOf(secrets.map(({ notAfter }) => notAfter)).map((at) => [at / 1000, { endpoint: name }] as const),
+      inSeconds(lastOf(secrets.map(({ notAfter }) => notAfter)), { endpoint: name }),
     ),
   )
 }
 
-/** The latest of these instants; none if one of them is never. */
-function lastOf(instants: readonly (number | null)[]): readonly number[] {
-  const known = instants.flatMap((at) => at ?? [])
-  return known.length === instants.length ? [Math.max(...known)] : []
+/** The latest of these instants; null if one of them is never. */
+function lastOf(instants: readonly (number | null)[]): number | null {
+  return instants.includes(null) ? null : Math.max(...instants.map(Number))
 }
 
 export function createBackupMetrics(registry: Registry) {
@@ -365,12 +357,10 @@ export function addSyncMetrics(registry: Registry, status: () => Promise<SyncSta
       Object.entries(memberships).map(([state, count]) => [count, { environment, target, state }] as const),
     ),
   )
-  gauge('latchkey_sync_stopped', ({ platforms, targets }) =>
-    [
-      ...platforms.map(({ platform: name, state }) => ({ name, state })),
-      ...targets.map(({ target: name, state }) => ({ name, state })),
-    ].map(({ name, state }) => [Number(state === 'stopped'), { name }]),
-  )
+  gauge('latchkey_sync_stopped', ({ platforms, targets }) => [
+    ...platforms.map(({ platform, state }) => [Number(state === 'stopped'), { name: platform }] as const),
+    ...targets.map(({ target, state }) => [Number(state === 'stopped'), { name: target }] as const),
+  ])
   gauge('latchkey_sync_paused', ({ paused }) => [[Number(paused)]])
   gauge('latchkey_leads', (state) => [[Number(state.leads)]])
   gauge('latchkey_outbound_messages', ({ webhooks }) =>
@@ -381,10 +371,7 @@ export function addSyncMetrics(registry: Registry, status: () => Promise<SyncSta
   )
   const addInstant = (name: MetricName, instantOf: (webhook: WebhookStatus) => number | null | undefined) =>
     gauge(name, ({ webhooks }) =>
-      webhooks.flatMap((one) => {
-        const at = instantOf(one) ?? null
-        return at === null ? [] : [[at / 1000, { webhook: one.id }] as const]
-      }),
+      webhooks.flatMap((one) => inSeconds(instantOf(one) ?? null, { webhook: one.id })),
     )
   addInstant('latchkey_outbound_oldest_waiting_timestamp_seconds', ({ oldestWaitingAt }) => oldestWaitingAt)
   addInstant('latchkey_outbound_last_delivery_timestamp_seconds', ({ lastDeliveredAt }) => lastDeliveredAt)

@@ -8,6 +8,7 @@ import {
   copyDatabase,
   diskFailed,
   isDiskFailure,
+  LOG_SUFFIXES,
   makeOneFile,
   type OnProgress,
 } from '../store/sqlite/copy.js'
@@ -21,9 +22,6 @@ import {
 } from '../store/sqlite/file.js'
 import { type MadeReady, makeReady } from '../store/sqlite/restored.js'
 import { timeInName } from './backup-folder.js'
-
-/** SQLite takes these files for parts of any database at the path. */
-const LOGS = ['-wal', '-journal']
 
 export interface RestoreOptions {
   /** Epoch milliseconds: part of the name of the replaced database. */
@@ -117,7 +115,8 @@ function replaceStore(file: string, whole: string, keptAs: string): string | nul
     foldLog(file)
     linkSync(file, keptAs)
   }
-  for (const log of LOGS) if (existsSync(`${file}${log}`)) renameSync(`${file}${log}`, `${keptAs}${log}`)
+  for (const log of LOG_SUFFIXES)
+    if (existsSync(`${file}${log}`)) renameSync(`${file}${log}`, `${keptAs}${log}`)
   rmSync(`${file}-shm`, { force: true })
   // The old log must be deleted on disk before another database takes its place.
   sync(dirname(file))

@@ -1,4 +1,6 @@
 import type { Logger } from 'pino'
+import type { Db } from '../store/schema.js'
+import { loadSyncSettings } from '../store/sync-state.js'
 
 export const MINUTE_MS = 60_000
 
@@ -45,26 +47,19 @@ export function every(ms: number, log: Logger, ...jobs: readonly Job[]): Schedul
   }
 }
 
-export interface SweepsDeps {
-  /** Compares with the real members on the platforms. */
-  readonly sweep: () => Promise<void>
-  /** When the newest sweep began, in epoch milliseconds; null: there was none. */
-  readonly sweptAt: () => Promise<number | null>
-  /**
-   * The age of a sweep, in milliseconds, after which the next one is due; called each time, since a reload may change
-   * it.
-   */
-  readonly everyMs: () => number
-  /** Epoch milliseconds. */
-  readonly clock: () => number
-  readonly log: Logger
-}
-
-/** Sweeps when the newest sweep is old enough. The store knows when that was, so a restart changes nothing. */
-export function startSweeps({ sweep, sweptAt, everyMs, clock, log }: SweepsDeps): Schedule {
+/**
+ * Compares with the real members on the platforms when the newest sweep is old enough. The store knows when that was, so
+ * a restart changes nothing.
+ * @param everyMs called each time, since a reload may change it
+ */
+export function startSweeps(
+  { db, clock, log }: { readonly db: Db; readonly clock: () => number; readonly log: Logger },
+  sweep: () => Promise<void>,
+  everyMs: () => number,
+): Schedule {
   return every(MINUTE_MS, log, {
     async run() {
-      const newest = await sweptAt()
+      const { sweptAt: newest } = await loadSyncSettings(db)
       const now = clock()
       // From the future: the clock was set back, and its age is unknown.
       if (newest === null || newest > now || now - newest >= everyMs()) await sweep()

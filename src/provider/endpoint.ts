@@ -7,6 +7,9 @@ export interface SigningSecret {
   readonly notAfter: number | null
 }
 
+/** The endpoint stored for changes by hand, which come through none. */
+export const MANUAL_ENDPOINT = 'manual'
+
 /** A longer tolerance would leave captured deliveries usable for more than a day. */
 export const MAX_TOLERANCE_SECONDS = 86_400
 

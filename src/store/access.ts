@@ -101,16 +101,6 @@ interface StoredGrant extends Pick<EntitlementRecord, 'customerId' | 'productId'
   readonly active: number
 }
 
-export interface ProductCustomersQuery extends IdPage {
-  readonly environment: Environment
-  readonly productId: string
-}
-
-export interface ProductCustomer {
-  readonly customerId: string
-  readonly entitlement: Entitlement
-}
-
 /**
  * Customers with access to one product now, by id. Takes candidates from the stored entitlements, and answers each as
  * of now. Time alone only ever ends access, so nobody is missing.
@@ -118,9 +108,11 @@ export interface ProductCustomer {
 export async function readProductCustomers(
   db: Db,
   clock: () => number,
-  { environment, productId, after, limit }: ProductCustomersQuery,
-): Promise<readonly ProductCustomer[]> {
-  const found: ProductCustomer[] = []
+  environment: Environment,
+  productId: string,
+  { after, limit }: IdPage,
+) {
+  const found: { readonly customerId: string; readonly entitlement: Entitlement }[] = []
   for (let last = after; ; ) {
     const { rows } = await sql<{ customerId: string }>`
       select customer_id as "customerId" from entitlements

@@ -10,39 +10,31 @@ import {
   type StoredSourceEvent,
 } from '../entitlements/explain.js'
 import { historyEvent } from '../entitlements/history.js'
-import type { Block, HoldReason, SourceKey, SourceState, SourceView } from '../entitlements/model.js'
-import type { Policy } from '../entitlements/policy.js'
+import type { HoldReason, SourceKey, SourceState, SourceView } from '../entitlements/model.js'
 import { sourceKey } from '../entitlements/source-of.js'
 import type { Environment } from '../provider/event.js'
-import type { Fact, Reference } from '../provider/facts.js'
+import type { Fact } from '../provider/facts.js'
 import { compareText } from '../provider/order.js'
 import type { AccessQuery } from './access.js'
 import { bulkLookup } from './bulk.js'
 import { type CustomerRecord, loadCustomer, loadCustomers, loadReferences } from './customers.js'
 import type { EventGlance } from './event-walk.js'
 import { loadManualEvents } from './events.js'
+import { placeOf } from './recompute.js'
 import type { Db, EventsTable, PersonKey } from './schema.js'
-import { loadPolicy } from './settings.js'
+import { policyInForce } from './settings.js'
 import { loadSources, loadSourcesOfCustomers, readHistory, type StoredSource } from './sources.js'
 import { eventInForm } from './stored-form.js'
 
-export interface ExplanationQuery extends AccessQuery {
-  readonly productId: string
-}
-
-/**
- * Explains one customer's access to one product from the stored events, under the policy in force.
- * @param configured the policy of a store in which none is in force yet
- */
+/** Explains one customer's access to one product from the stored events, under the policy in force. */
 export function readExplanation(
   db: Db,
   clock: () => number,
-  configured: Policy,
-  { environment, customerId, productId, at }: ExplanationQuery,
+  { environment, customerId, productId, at }: AccessQuery & { readonly productId: string },
 ): Promise<Explanation> {
   // One transaction, so that sources, events and policy match.
   return db.transaction().execute(async (trx) => {
-    const policy = (await loadPolicy(trx)) ?? configured
+    const policy = await policyInForce(trx)
     const account = await loadAccount(trx, environment, customerId, productId)
     return explain(account, productId, at === null ? { now: clock() } : { at }, policy)
   })
@@ -106,10 +98,8 @@ async function loadHolds(db: Db, environment: Environment, customerId: string) {
   )
   return rows.flatMap((row) => {
     const stored = storedEvent(row)
-    const { source_kind: kind, source_id: id } = row
-    const source = kind === null || id === null ? null : { kind, id }
     // The reason of a held event says what it waits for.
-    return stored === null ? [] : [{ ...stored, source, reason: row.reason as HoldReason }]
+    return stored === null ? [] : [{ ...stored, source: placeOf(row), reason: row.reason as HoldReason }]
   })
 }
 
@@ -122,19 +112,6 @@ function storedEvent(row: EventRow): StoredSourceEvent | null {
   return { event, receivedAt, disposition, ...byHand }
 }
 
-/** Everything known about one person in one environment. Personal data: never logged. */
-export interface KnownCustomer extends CustomerRecord {
-  readonly environment: Environment
-  /** The newest value of each key. */
-  readonly metadata: Readonly<Record<string, Fact>>
-  /** Every reference of the customer, not only the newest: `externalRef` or `metadata.<key>`. */
-  readonly references: readonly Reference[]
-  readonly blocks: readonly Block[]
-  /** When they were first erased, in epoch milliseconds: no personal data is kept since. */
-  readonly erasedAt: number | null
-  readonly sources: readonly KnownSource[]
-}
-
 /** The state of one product in one source; `view` is null for a source that never gave access to any. */
 export interface KnownSource {
   readonly source: SourceState
@@ -142,12 +119,8 @@ export interface KnownSource {
   readonly view: SourceView | null
 }
 
-/** Everything known about one person; null if that is nothing. */
-export async function readKnownCustomer(
-  db: Db,
-  clock: () => number,
-  { environment, customerId }: PersonKey,
-): Promise<KnownCustomer | null> {
+/** Everything known about one person in one environment; null if that is nothing. Personal data: never logged. */
+export async function readKnownCustomer(db: Db, clock: () => number, { environment, customerId }: PersonKey) {
   const record = await loadCustomer(db, environment, customerId)
   const sources = (await loadSourcesOfCustomers(db, environment, [customerId])).get(customerId) ?? []
   const acts = await loadManualEvents(db, environment, [customerId])
@@ -160,10 +133,13 @@ export async function readKnownCustomer(
     customerId,
     environment,
     facts,
+    /** The newest value of each key. */
     metadata: metadataIn(facts),
+    /** Every reference of the customer, not only the newest: `externalRef` or `metadata.<key>`. */
     references: await loadReferences(db, environment, [customerId]),
     blocks,
     deletedAt: record?.deletedAt ?? null,
+    /** When they were first erased, in epoch milliseconds: no personal data is kept since. */
     erasedAt: erasures[0]?.at ?? null,
     sources: sources.flatMap((source) => viewsOf(afterErasures(source, erasures), now)),
   }

@@ -67,6 +67,19 @@ export async function pipelined<const Statements extends readonly unknown[]>(sta
   return Promise.all(statements)
 }
 
+/** All of these conditions; what was not asked for is undefined. */
+export function allOf(...conditions: readonly (RawBuilder<unknown> | undefined)[]): RawBuilder<unknown> {
+  const asked = conditions.filter((one) => one !== undefined)
+  return sql.join([sql`true`, ...asked], sql` and `)
+}
+
+/** How many rows of a table match; all, if no condition is given. */
+export async function countRows(db: Db, table: keyof Database, where = sql`true`): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*) as count from ${sql.table(table)} where ${where}`.execute(db)
+  return rows[0]?.count ?? 0
+}
+
 /** Inserts rows, all with the columns of the first; `otherwise` is the conflict clause. */
 export function bulkInsert<Table extends keyof Database>(
   table: Table,

@@ -230,20 +230,16 @@ const saveReferences = bulkInsert('customer_references', () => sql`on conflict d
 
 export const deleteReferences = lookupIn('customer_id', sql`delete from customer_references where`)
 
+/** Finds customers by a detail or reference. */
 function finderIn(table: 'customer_references' | 'customer_lookups') {
-  return async (db: Db, environment: Environment, { name, value }: CustomerLookup, page = EVERY_ID) => {
+  type Sought = Pick<CustomerReferencesTable, 'name' | 'value'>
+  return async (db: Db, environment: Environment, { name, value }: Sought, page = EVERY_ID) => {
     const { rows } = await sql<Pick<CustomerReferencesTable, 'customer_id'>>`
       select customer_id from ${sql.table(table)} where environment = ${environment} and name = ${name}
         and value = ${lookupValue(name, value)} and customer_id > ${page.after}
       order by customer_id limit ${page.limit}`.execute(db)
     return rows.map((row) => row.customer_id)
   }
-}
-
-/** A detail or reference that leads to customers. */
-export interface CustomerLookup {
-  readonly name: string
-  readonly value: string
 }
 
 /** The ids of the customers whose newest detail is this one, in order. */

@@ -1,7 +1,7 @@
-import type { DialectAdapter, Kysely, RawBuilder } from 'kysely'
+import type { DialectAdapter, RawBuilder } from 'kysely'
 import type { ColumnTypes } from '../../migrations/column-types.js'
 import { LatchkeyError } from '../errors.js'
-import type { Database } from './schema.js'
+import type { Db } from './schema.js'
 
 export type Row = readonly (string | number | Buffer | null)[]
 
@@ -27,14 +27,14 @@ export interface Engine extends DialectAdapter {
   /** Column types for migrations. */
   readonly columnTypes: ColumnTypes
   /** Runs a statement for all these rows, and returns all results, unordered. */
-  forEach(db: Kysely<Database>, statement: RowStatement, rows: readonly Row[]): Promise<unknown[]>
+  forEach(db: Db, statement: RowStatement, rows: readonly Row[]): Promise<unknown[]>
   /** Whether a column has one of these texts, for many at once. */
   isOneOf(column: string, texts: readonly string[]): RawBuilder<boolean>
   /** Whether a column contains a text, or bytes. */
   contains(column: string, part: string | Buffer): RawBuilder<boolean>
   /** Removes overwritten data from the database's log. Best effort: a reader of the log keeps it. Nothing, where
    * there is none that an erasure would leave data in. */
-  emptyLog(db: Kysely<Database>): Promise<void>
+  emptyLog(db: Db): Promise<void>
 }
 
 /** The address of a PostgreSQL database as users may see it: without user and password. */
@@ -43,7 +43,7 @@ export function placeIn(url: string): string {
   return `postgres://${host}${pathname}`
 }
 
-export function engineOf(db: Kysely<Database>): Engine {
+export function engineOf(db: Db): Engine {
   return db.getExecutor().adapter as Engine
 }
 
@@ -51,10 +51,7 @@ export function engineOf(db: Kysely<Database>): Engine {
  * Reads one state of the database, whatever is committed meanwhile. Nothing can be written there, and no write waits for
  * it. It begins with its first statement.
  */
-export function inSnapshot<T>(
-  db: Kysely<Database>,
-  work: (reader: Kysely<Database>) => Promise<T>,
-): Promise<T> {
+export function inSnapshot<T>(db: Db, work: (reader: Db) => Promise<T>): Promise<T> {
   return db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only').execute(work)
 }
 

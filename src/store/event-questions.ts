@@ -3,7 +3,8 @@ import type { HoldReason, SourceKey } from '../entitlements/model.js'
 import { HOLD_REASON_TEXT } from '../entitlements/reasons.js'
 import { type Environment, QUARANTINE_TEXT, type QuarantineReason } from '../provider/event.js'
 import { type EventPageFilter, matchesFilter, walkEvents, walkNumbered } from './event-walk.js'
-import type { DeliveryInput, RemovedBody, SignedHeaders } from './events.js'
+import type { DeliveryInput, SignedHeaders } from './events.js'
+import { placeOf } from './recompute.js'
 import type { BodyColumns, Db, EventsTable } from './schema.js'
 import { loadLinks, loadSourceRows, readHistory } from './sources.js'
 import { eventInForm, isAltered, sha256Of } from './stored-form.js'
@@ -14,21 +15,14 @@ const MAX_LOOKED_AT = 20_000
 /** Bounds the answer if a sender signs another body at each attempt. */
 const OTHER_BODIES_SHOWN = 100
 
-export interface EventPageQuery {
-  readonly filter: EventPageFilter
-  /** The page starts before this `seq`; null: at the newest. */
-  readonly before: number | null
-  readonly limit: number
-}
-
 /**
  * A page of stored events, newest first. It may be short or empty and still have a next one: looking further would
- * have taken too long.
+ * have taken too long. It starts before the `seq` in `before`; null: at the newest.
  * @param maxLookedAt how many rows one page may read, matching or not; it always takes one full step
  */
 export async function readEventPage(
   db: Db,
-  { filter, before, limit }: EventPageQuery,
+  { filter, before, limit }: Readonly<{ filter: EventPageFilter; before: number | null; limit: number }>,
   maxLookedAt = MAX_LOOKED_AT,
 ) {
   const found: number[] = []
@@ -131,15 +125,11 @@ type OtherBodyRow = RemovalColumns &
   Pick<BodyColumns, 'endpoint'> &
   Readonly<Record<'bytes' | 'receivedAt' | 'deliveries', number>> & { readonly sha256: string }
 
-export interface EventBodyQuery extends EventQuery {
-  /** One of the bodies under this id, by its hash in lower-case hex; null: the event's own. */
-  readonly sha256: string | null
-}
-
-export type EventBody = Readonly<ReturnType<typeof toBody>>
-
-/** Null if there is no such event, or no such body under its id. */
-export async function readEventBody(db: Db, { environment, eventId, sha256 }: EventBodyQuery) {
+/**
+ * Null if there is no such event, or no such body under its id.
+ * @param sha256 one of the bodies under this id, by its hash in lower-case hex; null: the event's own
+ */
+export async function readEventBody(db: Db, { environment, eventId }: EventQuery, sha256: string | null) {
   const bodyIn = async (table: 'events' | 'event_conflicts', which = sql`true`) => {
     const { rows } = await sql<BodyRow>`
       select body_sha256, body, body_removed, body_removed_at from ${sql.table(table)}
@@ -196,13 +186,13 @@ async function loadSummaries(db: Db, which: RawBuilder<unknown>): Promise<readon
 export type StoredEvent = Awaited<ReturnType<typeof toStoredEvent>>
 
 async function toStoredEvent(db: Db, { headers: _, normalized: _form, ...row }: SummaryRow) {
-  const { seq, source_kind: kind, source_id: id, body_removed, body_removed_at, ...event } = row
+  const { seq, source_kind, source_id, body_removed, body_removed_at, ...event } = row
   const removed = removalIn({ body_removed, body_removed_at })
   const came = { sha256: event.bodySha256, bytes: event.bodyBytes }
   const shown = removed?.why === 'redacted' ? ((await readLeft(db, seq)) ?? came) : came
   return {
     ...event,
-    source: kind === null || id === null ? null : { kind, id },
+    source: placeOf({ source_kind, source_id }),
     bodySha256: shown.sha256,
     bodyBytes: shown.bytes,
     bodyRemoved: removed && { ...removed, ...came },
@@ -216,10 +206,9 @@ async function readLeft(db: Db, seq: number) {
 }
 
 type RemovalColumns = Pick<BodyColumns, 'body_removed' | 'body_removed_at'>
-type BodyRemoval = Pick<RemovedBody, 'why' | 'at'>
 
 /** Null: the original body is stored. */
-function removalIn({ body_removed: why, body_removed_at: at }: RemovalColumns): BodyRemoval | null {
+function removalIn({ body_removed: why, body_removed_at: at }: RemovalColumns) {
   return why === null || at === null ? null : { why, at }
 }
 
@@ -302,12 +291,6 @@ export async function countWaitingByReason(db: Db): Promise<readonly WaitingReas
     where ${IS_WAITING} group by environment, disposition, reason
     order by environment, disposition, reason`.execute(db)
   return rows
-}
-
-/** How many other bodies came under ids of stored events. */
-export async function countConflicts(db: Db): Promise<number> {
-  const { rows } = await sql<{ count: number }>`select count(*) as count from event_conflicts`.execute(db)
-  return rows[0]?.count ?? 0
 }
 
 /** The first events under whose ids other bodies came. */

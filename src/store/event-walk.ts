@@ -61,6 +61,9 @@ export type EventGlance = Pick<
   'seq' | 'environment' | 'endpoint' | 'received_at' | 'disposition' | 'type' | 'customer_id'
 >
 
+const SELECT_GLANCES = sql<EventGlance>`
+  select seq, environment, endpoint, received_at, disposition, type, customer_id from events where`
+
 /** The next rows after a `seq`: among waiting events if the filter is for those, else among all. */
 export async function scanEventHeaders(
   db: Db,
@@ -76,16 +79,11 @@ export async function scanEventHeaders(
       ? sql`environment = ${environment} and disposition = ${disposition} and disposition in ('held', 'quarantined')`
       : sql`true`
   const { rows } = await sql<EventGlance>`
-    select seq, environment, endpoint, received_at, disposition, type, customer_id from events
-    where ${isAsked} ${isBeyond} order by seq ${direction} limit ${ROWS_PER_STEP}`.execute(db)
+    ${SELECT_GLANCES} ${isAsked} ${isBeyond} order by seq ${direction} limit ${ROWS_PER_STEP}`.execute(db)
   return rows
 }
 
-const selectGlances = bulkLookup(
-  ['seq'],
-  sql<EventGlance>`
-    select seq, environment, endpoint, received_at, disposition, type, customer_id from events where`,
-)
+const selectGlances = bulkLookup(['seq'], SELECT_GLANCES)
 
 /** The same walk through events of known numbers, in any order, newest first. */
 export async function* walkNumbered(

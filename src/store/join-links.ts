@@ -10,12 +10,6 @@ export interface NewJoinLink extends JoinLinkKey, PersonKey {
   readonly expiresAt: number
 }
 
-export interface JoinLinkUse extends JoinLinkKey {
-  readonly accountId: string
-  /** When the link was followed, in epoch milliseconds. */
-  readonly at: number
-}
-
 /** Expired links are kept this long: news of their use may come late. */
 const KEPT_AFTER_END_MS = 7 * 86_400_000
 
@@ -32,9 +26,12 @@ export async function keepJoinLink(
 
 /**
  * The customer of an unexpired link at its first use; null for any other. The same account may come again and gets the
- * same answer, since the work that follows may have been interrupted.
+ * same answer, since the work that follows may have been interrupted. `at`: when the link was followed, in epoch milliseconds.
  */
-export async function takeJoinLink(trx: Tx, { kind, sha256, accountId, at }: JoinLinkUse) {
+export async function takeJoinLink(
+  trx: Tx,
+  { kind, sha256, accountId, at }: JoinLinkKey & { readonly accountId: string; readonly at: number },
+) {
   const { rows } = await sql<PersonKey>`
     update join_links set used_by = ${accountId}
     where sha256 = ${sha256} and kind = ${kind} and expires_at > ${at} and coalesce(used_by, ${accountId}) = ${accountId}

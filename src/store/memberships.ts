@@ -1,6 +1,6 @@
 import { type Selectable, sql } from 'kysely'
 import type { Environment } from '../provider/event.js'
-import { bulkLookup, bulkStatement, bulkUpsert } from './bulk.js'
+import { allOf, bulkLookup, bulkStatement, bulkUpsert, countRows } from './bulk.js'
 import type { Change } from './changes.js'
 import type { Db, MembershipsTable, Tx } from './schema.js'
 
@@ -113,8 +113,7 @@ export async function findMemberships(db: Db, filter: MembershipFilter, limit?: 
     values && sql`${sql.ref(column)} in (${sql.join(values)})`
   const held = unconfirmed?.from.map((one) => sql`(${isOf(one)})`) ?? []
   const isHeld = sql`(${isUnconfirmed} and (${sql.join([sql`1 = 0`, ...held], sql` or `)}))`
-  const isWhere = [
-    sql`1 = 1`,
+  const isAsked = allOf(
     isAny('environment', environments),
     isAny('target', target === undefined ? undefined : [target]),
     isAny('customer_id', customerIds),
@@ -125,9 +124,9 @@ export async function findMemberships(db: Db, filter: MembershipFilter, limit?: 
     filter.hasFailed && sql`error_code is not null`,
     unconfirmed && sql`${unconfirmed.is ? sql`` : sql`not `}${isHeld}`,
     after && sql`(environment, target, account_id) > (${sql.join(keyRow(after))})`,
-  ].filter((one) => one !== undefined)
+  )
   const { rows } = await sql<Row>`
-    select * from memberships where ${sql.join(isWhere, sql` and `)}
+    select * from memberships where ${isAsked}
     ${limit === undefined ? sql`` : sql`order by environment, target, account_id limit ${limit}`}`.execute(db)
   return rows.map(fromRow)
 }
@@ -190,16 +189,16 @@ export async function findLongestLimit(db: Db, platform: string): Promise<Member
 
 /** Removals from a target that no operator has confirmed, and that are still to be made. */
 export function countUnconfirmed(db: Db, target: TargetRef): Promise<number> {
-  return count(db, sql`${isOf(target)} and ${isUnconfirmed}`)
+  return countRows(db, 'memberships', sql`${isOf(target)} and ${isUnconfirmed}`)
 }
 
 /** The members of a target, and those that were removed after an instant, in epoch milliseconds. */
 export async function countMembers(db: Db, target: TargetRef, after: number) {
   const isRemoved = sql`${isOf(target)} and applied = 'absent' and applied_at > ${after} and desired = 0 and given = 1`
   return {
-    members: await count(db, sql`${isOf(target)} and applied = 'member'`),
-    removed: await count(db, isRemoved),
-    removedUnconfirmed: await count(db, sql`${isRemoved} and confirmed = 0`),
+    members: await countRows(db, 'memberships', sql`${isOf(target)} and applied = 'member'`),
+    removed: await countRows(db, 'memberships', isRemoved),
+    removedUnconfirmed: await countRows(db, 'memberships', sql`${isRemoved} and confirmed = 0`),
   }
 }
 
@@ -209,11 +208,6 @@ export async function countStates(db: Db, target: TargetRef) {
     select state, case when ${isUnconfirmed} then 1 else 0 end as unconfirmed, count(*) as count from memberships
     where ${isOf(target)} group by state, unconfirmed`.execute(db)
   return rows.map((row) => ({ ...row, unconfirmed: row.unconfirmed === 1 }))
-}
-
-async function count(db: Db, where: ReturnType<typeof isOf>): Promise<number> {
-  const { rows } = await sql<{ n: number }>`select count(*) as n from memberships where ${where}`.execute(db)
-  return rows[0]?.n ?? 0
 }
 
 /** Bounds how long one transaction blocks deliveries. */

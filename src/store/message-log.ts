@@ -3,6 +3,7 @@
 import { type Selectable, sql } from 'kysely'
 import type { ChangeType } from '../entitlements/entitlement.js'
 import type { Environment } from '../provider/event.js'
+import { allOf } from './bulk.js'
 import type { Db, MessagesTable, PersonKey, Tx } from './schema.js'
 
 export interface MessageKey {
@@ -77,7 +78,7 @@ export async function findMessages(
   { order, after, limit }: MessagePage,
 ): Promise<readonly LoggedMessage[]> {
   const [beyond, direction] = order === 'newest first' ? [sql`<`, sql`desc`] : [sql`>`, sql`asc`]
-  const isWhere = [
+  const isAsked = allOf(
     sql`messages.environment in (${sql.join(environments)})`,
     ids && sql`messages.cursor in (${sql.join(ids.map(numberOfMessage))})`,
     ids && sql`'msg_' || epoch || '_' || messages.cursor in (${sql.join(ids)})`,
@@ -88,13 +89,13 @@ export async function findMessages(
     from === undefined ? undefined : sql`at >= ${from}`,
     to === undefined ? undefined : sql`at < ${to}`,
     after && sql`(messages.cursor, webhook) ${beyond} (${after.cursor}, ${after.webhook})`,
-  ].filter((one) => one !== undefined)
+  )
   const { rows } = await sql<Omit<LoggedMessage, 'id' | 'attempts'> & Record<'epoch' | 'log', string>>`
     select messages.cursor, webhook, epoch, type, messages.environment, messages.customer_id as "customerId",
       product_id as "productId", case when ${HAS_FAILED} then 'failed' else status end as status,
       case when ${HAS_FAILED} then status end as reason, queued_at as "queuedAt",
       next_attempt_at as "nextAttemptAt", attempt_log as log
-    from messages join changes on changes.cursor = messages.cursor where ${sql.join(isWhere, sql` and `)}
+    from messages join changes on changes.cursor = messages.cursor where ${isAsked}
     order by messages.cursor ${direction}, webhook ${direction} limit ${limit}`.execute(db)
   return rows.map(({ epoch, log, ...row }) => {
     return { ...row, id: messageIdOf(epoch, row.cursor), attempts: JSON.parse(log) as Attempt[] }

@@ -194,8 +194,10 @@ export const loadSeqsByHand = lookupAs(
   (rows): readonly number[] => rows.map(({ seq }) => seq),
 )
 
+type PlaceColumns = Pick<EventsTable, 'source_kind' | 'source_id'>
+
 /** The stored source of an event. */
-export function placeOf({ source_kind: kind, source_id: id }: GroupRow): SourceKey | null {
+export function placeOf({ source_kind: kind, source_id: id }: PlaceColumns): SourceKey | null {
   return kind === null || id === null ? null : { kind, id }
 }
 

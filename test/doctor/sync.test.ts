@@ -1,6 +1,6 @@
 import type { Insertable, Kysely } from 'kysely'
 import { describe, expect, it } from 'vitest'
-import { storedSync } from '../../src/daemon/questions.js'
+import { storedSync } from '../../src/daemon/stored-sync.js'
 import { checkSync } from '../../src/doctor/sync.js'
 import { CHANGE_TYPES } from '../../src/entitlements/entitlement.js'
 import { syncStateJson } from '../../src/handlers/sync.js'

@@ -8,8 +8,8 @@ import { ROUTES } from '../../src/handlers/routes.js'
 import { apiKey, bearer, frontDeps, openFront, signed } from './daemon-front.js'
 import { exchange, head } from './raw-connection.js'
 
-function embeddedApp(): Express {
-  const deps = frontDeps({ deliveries: [], questions: [], logged: [] })
+async function embeddedApp(): Promise<Express> {
+  const deps = await frontDeps({ deliveries: [], questions: [], logged: [] })
   const judging = { ...deps, clientAddress: () => '127.0.0.1' }
   const authenticate = createAuthenticate({ ...judging, apiKeys: () => [apiKey('app')] })
   return createApp(mountRoutes(ROUTES, { ...judging, authenticate }), deps.log)
@@ -18,23 +18,24 @@ function embeddedApp(): Express {
 describe('the Express app', () => {
   it.each([
     ['by itself', '', embeddedApp],
-    ['below a path of another app', '/access', () => express().use('/access', embeddedApp())],
-  ])('serves the hot routes too, %s', async (_name, prefix, app) => {
-    const delivered = await request(app())
+    ['below a path of another app', '/access', async () => express().use('/access', await embeddedApp())],
+  ])('serves the hot routes too, %s', async (_name, prefix, open) => {
+    const app = await open()
+    const delivered = await request(app)
       .post(`${prefix}/webhooks/v3`)
       .set(signed('{"a":1}'))
       .set('content-type', 'application/json')
       .send('{"a":1}')
     expect(delivered.body).toEqual({ received: true, id: 'evt_1', disposition: 'applied' })
 
-    const asked = await request(app()).get(`${prefix}/entitlements/cus_gold/pro_gold`).set(bearer('app'))
+    const asked = await request(app).get(`${prefix}/entitlements/cus_gold/pro_gold`).set(bearer('app'))
     expect(asked.body).toMatchObject({ productId: 'pro_gold', active: true })
-    const refused = await request(app()).get(`${prefix}/entitlements/cus_gold`)
+    const refused = await request(app).get(`${prefix}/entitlements/cus_gold`)
     expect(refused.status).toBe(401)
   })
 
   it('sends protective headers, and none that names what serves it', async () => {
-    const { headers } = await request(embeddedApp()).get('/healthz')
+    const { headers } = await request(await embeddedApp()).get('/healthz')
     expect(headers['x-content-type-options']).toBe('nosniff')
     expect(headers['content-security-policy']).toContain("default-src 'none'")
     // Upgrading to HTTPS would break the page where it is served over plain HTTP, which is the default.

@@ -1,7 +1,11 @@
 import { createHash } from 'node:crypto'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Kysely } from 'kysely'
 import { pino } from 'pino'
 import { afterAll, beforeAll, onTestFinished } from 'vitest'
-import { entitlementOf } from '../../src/entitlements/entitlement.js'
+import { createWriter } from '../../src/daemon/writer.js'
 import { catalogOf } from '../../src/entitlements/features.js'
 import type { AccessAnswer, Entitlement } from '../../src/entitlements/model.js'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
@@ -9,14 +13,21 @@ import { API_SCOPES, type ApiKey, UNLIMITED } from '../../src/handlers/api-key.j
 import { bytesBeingRead } from '../../src/handlers/body.js'
 import { createKeptAnswers } from '../../src/handlers/kept-answers.js'
 import { type ListenersDeps, startListeners } from '../../src/handlers/listeners.js'
-import type { RouteDeps } from '../../src/handlers/routes.js'
-import type { SyncControl } from '../../src/handlers/sync.js'
+import type { SyncControl } from '../../src/handlers/sync/deps.js'
 import type { Delivery } from '../../src/ingest/delivery.js'
 import { createMetrics } from '../../src/operations/metrics.js'
 import type { Endpoint } from '../../src/provider/endpoint.js'
 import { signBody } from '../../src/provider/signature.js'
 import type { Job, Replay } from '../../src/recompute/job.js'
 import type { AccessQuery } from '../../src/store/access.js'
+import { unavailable } from '../../src/store/engine.js'
+import { migrate } from '../../src/store/migrate.js'
+import type { Database } from '../../src/store/schema.js'
+import { ensurePolicy } from '../../src/store/settings.js'
+import { openDatabase } from '../../src/store/sqlite/dialect.js'
+import { grantOf } from '../ingest/wire.js'
+
+type AtEnd = (end: () => Promise<void>) => void
 
 export const FREE_PORT = { host: '127.0.0.1', port: 0 }
 export const NOW = Date.parse('2026-03-01T12:00:00.000Z')
@@ -104,36 +115,59 @@ export function answerTo({ environment, customerId, at }: AccessQuery): AccessAn
   }
 }
 
-/** Nobody is found, and nobody has anything, unless told otherwise. */
-export function customerQuestions(overrides: Partial<RouteDeps['customers']> = {}): RouteDeps['customers'] {
-  return {
-    readAccesses: async ({ environment, customerIds, at }) =>
-      customerIds.map((customerId) => answerTo({ environment, customerId, at })),
-    readGrants: async ({ environment, customerIds }) =>
-      new Map(
-        customerIds.map((id) => [id, answerTo({ environment, customerId: id, at: null }).entitlements]),
-      ),
-    knownProducts: async () => new Set(),
-    findByReference: async () => [],
-    findByReferences: async () => new Map(),
-    findByDetail: async () => [],
-    readCustomer: async () => null,
-    readProductCustomers: async () => [],
-    ...overrides,
-  }
+/** A store with so many customers, `cus_1` and so on: each has `pro_1` for good, by the event `evt_1` and so on. */
+export async function frontStore(atEnd: AtEnd = onTestFinished, customers = 1): Promise<Kysely<Database>> {
+  return openStored(await bytesOfStore(customers), atEnd)
 }
 
-export const NO_STORED_EVENTS: RouteDeps['storedEvents'] = {
-  readEventPage: async () => ({ items: [], next: null }),
-  readEvent: async () => null,
-  readEventBody: async () => null,
+/** A store without tables, so that no question is answered: as the daemon's reader says so, unless told otherwise. */
+export function unreadableStore(
+  atEnd: AtEnd = onTestFinished,
+  errorFor: (error: unknown) => unknown = (error) => unavailable('read', error),
+): Kysely<Database> {
+  return openStored(Buffer.alloc(0), atEnd, errorFor)
+}
+
+function openStored(bytes: Buffer, atEnd: AtEnd, errorFor?: (error: unknown) => unknown): Kysely<Database> {
+  const folder = mkdtempSync(join(tmpdir(), 'latchkey-front-'))
+  const file = join(folder, 'latchkey.db')
+  writeFileSync(file, bytes)
+  const db = openDatabase(file, { readOnly: false }, errorFor)
+  atEnd(async () => {
+    await db.destroy()
+    rmSync(folder, { recursive: true })
+  })
+  return db
+}
+
+/** By the number of customers: to make one takes longer than most tests. */
+const stores = new Map<number, Buffer>()
+
+async function bytesOfStore(customers: number): Promise<Buffer> {
+  const known = stores.get(customers)
+  if (known !== undefined) return known
+  const folder = mkdtempSync(join(tmpdir(), 'latchkey-front-'))
+  const file = join(folder, 'latchkey.db')
+  try {
+    const db = openDatabase(file, { readOnly: false })
+    await migrate(db)
+    await ensurePolicy(db, DOCUMENTED_POLICY)
+    const { writeBatch } = createWriter({ db, clock: () => NOW, erasureList: null })
+    await writeBatch(Array.from({ length: customers }, (_, i) => grantOf(i + 1)))
+    // The last one to close moves everything from the write-ahead log into the file.
+    await db.destroy()
+    const bytes = readFileSync(file)
+    stores.set(customers, bytes)
+    return bytes
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
 }
 
 /** Nothing follows access. */
 export const SYNC_OFF: SyncControl = {
   targets: async () => [],
   webhooks: () => [],
-  messages: async () => [],
   replay: async () => 0,
   test: async () => null,
   status: async () => ({
@@ -168,6 +202,19 @@ export const SYNC_OFF: SyncControl = {
   resume: async () => {},
 }
 
+/** Nothing was computed again so far. */
+const NO_JOBS: ListenersDeps['jobs'] = {
+  startRebuild: async () => UNDER_WAY,
+  startComparison: async () => UNDER_WAY,
+  last: async () => null,
+  startReplay: () => {
+    throw new Error('nothing is replayed here')
+  },
+  replays: async () => [],
+  findReplay: async () => null,
+  stopReplay: async () => null,
+}
+
 /** What a front was asked, told and made to say, as it happened. */
 export interface Front {
   readonly url: string
@@ -181,18 +228,20 @@ export interface Front {
 
 type Seen = Pick<Front, 'deliveries' | 'questions' | 'logged'>
 
-/** Plain functions where the store would be. */
-export function frontDeps({ deliveries, questions, logged }: Seen): ListenersDeps {
+/** A store that is read, and plain functions for all that is done. */
+export async function frontDeps(
+  { deliveries, questions, logged }: Seen,
+  atEnd: AtEnd = onTestFinished,
+): Promise<ListenersDeps> {
   return {
+    db: await frontStore(atEnd),
     socketFile: null,
     addresses: { ...FREE_PORT, trustProxy: 0, webhooks: null, metrics: null },
-    endpointNamed: (name) => (name === LIVE.name ? LIVE : undefined),
-    endpointNames: () => [LIVE.name, 'manual'],
+    endpoints: () => [LIVE],
+    reference: 'externalRef',
     keptAnswers: createKeptAnswers(),
     catalog: () => catalogOf([]),
-    readChangePage: async () => [],
     changeStream: { open: async () => (res) => res.end() },
-    environments: () => ['live', 'sandbox'],
     apiKeys: () => [apiKey('other'), apiKey('app')],
     keyUsed: () => {},
     ingest: async (delivery) => {
@@ -212,45 +261,11 @@ export function frontDeps({ deliveries, questions, logged }: Seen): ListenersDep
       questions.push(question)
       return answerTo(question)
     },
-    customers: customerQuestions(),
-    storedEvents: NO_STORED_EVENTS,
-    readExportPage: async () => ({
-      lines: [],
-      counts: { delivery: 0, reading: 0, removed: 0, altered: 0 },
-      reached: 0,
-      newest: 0,
-    }),
-    readExplanation: async ({ customerId, productId, environment, at }) => ({
-      customerId,
-      productId,
-      environment,
-      asOf: at ?? NOW,
-      entitlement: entitlementOf(productId, [], [], { now: NOW }),
-      summary: '',
-      sources: [],
-      held: [],
-      blocks: [],
-      erasures: [],
-      ends: [],
-    }),
-    rebuilds: { startRebuild: async () => UNDER_WAY, last: async () => null },
-    comparisons: { startComparison: async () => UNDER_WAY, last: async () => null },
-    policies: {
-      policyIn: () => DOCUMENTED_POLICY,
-      unfinishedAt: async () => null,
-      configuredPolicy: () => ({ policy: DOCUMENTED_POLICY, fingerprint: 'documented' }),
-      policyInForce: async () => DOCUMENTED_POLICY,
-    },
+    policyIn: () => DOCUMENTED_POLICY,
+    configuredPolicy: () => DOCUMENTED_POLICY,
     examine: async () => [],
     importLines: async (lines) => lines.map(() => ({ outcome: 'applied' })),
-    replays: {
-      startReplay: () => {
-        throw new Error('nothing is replayed here')
-      },
-      replays: async () => [],
-      findReplay: async () => null,
-      stopReplay: async () => null,
-    },
+    jobs: NO_JOBS,
     messenger: () => null,
     sync: SYNC_OFF,
     isWriterAlive: () => true,
@@ -280,15 +295,13 @@ export function frontDeps({ deliveries, questions, logged }: Seen): ListenersDep
   }
 }
 
-type AtEnd = (end: () => Promise<void>) => void
-
 /** Real listeners on free ports, which close with the test unless `atEnd` takes that over. */
 export async function openFront(
   overrides: Partial<ListenersDeps> = {},
   atEnd: AtEnd = onTestFinished,
 ): Promise<Front> {
   const seen: Seen = { deliveries: [], questions: [], logged: [] }
-  const listeners = await startListeners({ ...frontDeps(seen), ...overrides })
+  const listeners = await startListeners({ ...(await frontDeps(seen, atEnd)), ...overrides })
   atEnd(listeners.stop)
   const { url, webhooksUrl, metricsUrl, stop } = listeners
   return { url, webhooksUrl, metricsUrl, stop, ...seen }
@@ -325,21 +338,8 @@ export async function openWhole(atEnd?: AtEnd) {
         apiKey('root', { scopes: API_SCOPES, environments: ['live', 'sandbox'] }),
         apiKey('scraper', { scopes: ['metrics'] }),
       ],
-      customers: customerQuestions({
-        readCustomer: async ({ environment, customerId }) => ({
-          customerId,
-          environment,
-          facts: { email: { value: 'a@example.com', at: NOW, by: 'evt_1' } },
-          metadata: { plan: { value: 'x', at: NOW, by: 'evt_1' } },
-          references: [{ name: 'externalRef', value: 'u1' }],
-          blocks: [{ productId: null, from: NOW, until: null }],
-          deletedAt: null,
-          erasedAt: null,
-          sources: [],
-        }),
-        readProductCustomers: async () => [{ customerId: 'cus_1', entitlement: GOLD }],
-      }),
-      replays: {
+      jobs: {
+        ...NO_JOBS,
         startReplay: async () => REPLAY,
         replays: async () => [REPLAY],
         findReplay: async () => REPLAY,
@@ -354,14 +354,6 @@ export async function openWhole(atEnd?: AtEnd) {
         linkToken: async () => ({ token: 'made', url: 'https://t.me/bot?start=made', expiresAt: NOW }),
         invite: async () => [],
       }),
-      storedEvents: {
-        ...NO_STORED_EVENTS,
-        readEventBody: async () => ({
-          sha256: 'ab'.repeat(32),
-          bytes: Buffer.from('{"a":1}'),
-          removed: null,
-        }),
-      },
     },
     atEnd,
   )

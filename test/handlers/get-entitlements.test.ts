@@ -1,6 +1,6 @@
 import request from 'supertest'
 import { describe, expect, it } from 'vitest'
-import { apiKey, bearer, openFront } from './daemon-front.js'
+import { apiKey, bearer, LIVE, openFront } from './daemon-front.js'
 
 const GOLD_ON_THE_WIRE = {
   productId: 'pro_gold',
@@ -88,13 +88,14 @@ describe('the environment of a question', () => {
     ['the one asked for', ['live', 'sandbox'], '?environment=sandbox', 'sandbox'],
     ['the one asked for, though not configured', ['live'], '?environment=sandbox', 'sandbox'],
   ] as const)('is %s', async (_name, environments, query, expected) => {
-    const { url, questions } = await openFront({ apiKeys: both, environments: () => environments })
+    const endpoints = () => environments.map((environment) => ({ ...LIVE, environment }))
+    const { url, questions } = await openFront({ apiKeys: both, endpoints })
     await request(url).get(`/entitlements/cus_gold${query}`).set(bearer('app'))
     expect(questions).toMatchObject([{ environment: expected }])
   })
 
   it('is the only one of the key, whatever is configured', async () => {
-    const { url, questions } = await openFront({ environments: () => ['sandbox'] })
+    const { url, questions } = await openFront({ endpoints: () => [{ ...LIVE, environment: 'sandbox' }] })
     const answer = await request(url).get('/entitlements/cus_gold').set(bearer('app'))
     expect(answer.status).toBe(200)
     expect(questions).toMatchObject([{ environment: 'live' }])

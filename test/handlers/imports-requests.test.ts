@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { MAX_IMPORT_LINES } from '../../src/handlers/events.js'
+import { MAX_IMPORT_LINES } from '../../src/handlers/body.js'
 import type { ImportRules } from '../../src/history/import.js'
 import { apiKey, bearer, openFront } from './daemon-front.js'
 

@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createConfig, lintFromString } from '@redocly/openapi-core'
 import { describe, expect, it } from 'vitest'
+import type { ApiDocument } from '../../scripts/openapi/api-document.js'
 import { describeApi } from '../../scripts/openapi/document.js'
-import type { ApiDocument } from '../../src/handlers/api-document.js'
-import { renderPage } from '../../src/handlers/api-page.js'
+import { renderPage } from '../../scripts/openapi/page.js'
 import { ROUTE_GROUPS, ROUTES } from '../../src/handlers/routes.js'
 import { packageVersion } from '../../src/package-file.js'
 import { ROOT } from '../world.js'
@@ -50,6 +50,10 @@ describe('openapi.json', () => {
 })
 
 describe('the page', () => {
+  it('is what openapi.json says: `npm run schema` writes it', () => {
+    expect(readFileSync(join(ROOT, 'openapi.html'), 'utf8')).toBe(renderPage(DOCUMENT))
+  })
+
   it('is served to anybody, with a policy that allows its style alone', async () => {
     const { url } = await openFront()
     const answer = await fetch(`${url}/docs`)

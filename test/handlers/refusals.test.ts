@@ -1,20 +1,21 @@
 /* Every route of the table, and every refusal: no route can be forgotten. */
 
 import { describe, expect, it } from 'vitest'
+import { errorsOf } from '../../scripts/openapi/document.js'
 import { ERRORS, LatchkeyError } from '../../src/errors.js'
 import { API_SCOPES } from '../../src/handlers/api-key.js'
 import { NO_ID } from '../../src/handlers/body.js'
-import { errorsOf, type Route } from '../../src/handlers/route.js'
+import type { Route } from '../../src/handlers/route.js'
 import { ROUTES, type RouteDeps } from '../../src/handlers/routes.js'
 import { API_KEY, ask, runDaemon } from '../daemon/running-daemon.js'
 import {
   apiKey,
   BODIES,
   bearer,
-  frontDeps,
   openFront,
   openWhole,
   sharedFront,
+  unreadableStore,
   withIds,
 } from './daemon-front.js'
 
@@ -159,40 +160,10 @@ describe('while the store is away', () => {
         throw new LatchkeyError('store_unavailable', 'The store cannot be read.')
       },
     }) as never
-    const { clock, keptAnswers } = frontDeps({ deliveries: [], questions: [], logged: [] })
-    const parts = [
-      'customers',
-      'changeStream',
-      'storedEvents',
-      'rebuilds',
-      'comparisons',
-      'policies',
-      'replays',
-      'sync',
-      'control',
-      'messenger',
-    ] as const
-    const calls = [
-      'performAct',
-      'erase',
-      'readAccess',
-      'readChangePage',
-      'readExplanation',
-      'readExportPage',
-      'examine',
-      'importLines',
-      'keys',
-    ] as const
+    const parts = ['changeStream', 'jobs', 'sync', 'control', 'messenger'] as const
+    const calls = ['performAct', 'erase', 'readAccess', 'examine', 'importLines', 'keys'] as const
     const deps = Object.fromEntries([...parts, ...calls].map((name) => [name, away])) as Partial<RouteDeps>
-    return openFront(
-      {
-        ...deps,
-        clock,
-        keptAnswers,
-        apiKeys: RIGHT,
-      },
-      atEnd,
-    )
+    return openFront({ ...deps, db: unreadableStore(atEnd), apiKeys: RIGHT }, atEnd)
   })
 
   it.each(named(READING))('%s is answered 503, and never as if there were nothing', async (_, route) => {

@@ -69,7 +69,7 @@ async function openWithReplays() {
   }
   const replays = await jobsOn(apply, () => now)
   const front = await openFront({
-    replays,
+    jobs: replays,
     apiKeys: () => [apiKey('root', { scopes: ['admin'], environments: ['live', 'sandbox'] })],
   })
   const call = async (method: string, path: string, body?: object) => {

@@ -2,11 +2,11 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { patternOf } from '../../src/handlers/mount.js'
 import { ROUTES } from '../../src/handlers/routes.js'
+import { numberedEvents, storeOf } from '../store/events.js'
 import {
   apiKey,
   BODIES,
   bearer,
-  NO_STORED_EVENTS,
   openFront,
   openWhole,
   SECRET,
@@ -261,10 +261,9 @@ it.each<[path: string, parameter: string, values: readonly string[]]>([
 })
 
 it('an endpoint that nobody knows is taken where not all that is stored could be looked at', async () => {
-  const { url } = await openFront({
-    apiKeys: () => [apiKey('support', { scopes: ['events'] })],
-    storedEvents: { ...NO_STORED_EVENTS, readEventPage: async () => ({ items: [], next: 7 }) },
-  })
+  // One page looks at 20,000 events and a few more.
+  const db = await storeOf(numberedEvents(21_000))
+  const { url } = await openFront({ apiKeys: () => [apiKey('support', { scopes: ['events'] })], db })
   const answer = await fetch(`${url}/events?endpoint=v4`, { headers: bearer('support') })
   expect([answer.status, await answer.json()]).toMatchObject([200, { items: [] }])
 })

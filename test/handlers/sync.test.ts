@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest'
 import { LatchkeyError } from '../../src/errors.js'
-import type { SyncControl } from '../../src/handlers/sync.js'
+import type { SyncControl } from '../../src/handlers/sync/deps.js'
 import type { MembershipQuery, MembershipView } from '../../src/sync/plan.js'
 import type { RunOptions } from '../../src/sync/run.js'
 import { eventually } from '../setup/eventually.js'

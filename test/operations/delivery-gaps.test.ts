@@ -107,7 +107,11 @@ describe('the job that looks for gaps', () => {
       { base: null, timestamp: false },
       { write: (line: string) => logged.push(JSON.parse(line)) },
     )
-    const look = createWarnOfGaps({ readGaps: async () => gaps, endpointNames: () => endpointNames, log })
+    const look = createWarnOfGaps(
+      async () => gaps,
+      () => endpointNames,
+      log,
+    )
     return { gaps, logged, look }
   }
 

@@ -8,6 +8,7 @@ import {
   createBackupMetrics,
   createMetrics,
 } from '../../src/operations/metrics.js'
+import { unreadableStore } from '../handlers/daemon-front.js'
 import { ROOT } from '../world.js'
 
 const never = () => Promise.reject(new Error('not read'))
@@ -18,10 +19,9 @@ function labelsBySeries(): ReadonlyMap<string, readonly string[]> {
   addStoreMetrics({
     registry,
     endpointNames: () => [],
-    readGaps: never,
-    countWaiting: never,
-    readFirstBodyAge: never,
+    db: unreadableStore(),
     readBytes: never,
+    clock: () => 0,
   })
   addSyncMetrics(registry, never)
   createBackupMetrics(registry).made(0)

@@ -6,8 +6,10 @@ import { createLogger } from '../../src/log.js'
 import { backupFileAt, newestBackupAt, pruneBackups } from '../../src/operations/backup-folder.js'
 import { startSweeps } from '../../src/operations/schedule.js'
 import { startBackup, startScheduledBackups } from '../../src/operations/scheduled-backups.js'
+import { saveSyncSettings } from '../../src/store/sync-state.js'
 import { eventually } from '../setup/eventually.js'
 import { filledStore, rowsIn } from '../store/filled-store.js'
+import { temporaryStore } from '../store/temporary-store.js'
 import { temporaryFolder } from '../world.js'
 
 const NOON = Date.UTC(2026, 2, 1, 12)
@@ -191,15 +193,11 @@ describe('scheduled backups', () => {
 })
 
 describe('sweeps every hour', () => {
-  function scheduled(sweptAt: number | null, sweep: () => Promise<void>) {
+  async function scheduled(sweptAt: number | null, sweep: () => Promise<void>) {
     const { log, lines } = logged()
-    const schedule = startSweeps({
-      sweep,
-      sweptAt: () => Promise.resolve(sweptAt),
-      everyMs: () => HOUR_MS,
-      clock: () => NOON,
-      log,
-    })
+    const db = await temporaryStore()
+    await db.transaction().execute((trx) => saveSyncSettings(trx, { sweptAt }))
+    const schedule = startSweeps({ db, clock: () => NOON, log }, sweep, () => HOUR_MS)
     onTestFinished(() => schedule.stop())
     return { stop: schedule.stop, lines }
   }
@@ -211,12 +209,15 @@ describe('sweeps every hour', () => {
     ['the newest is from the future', NOON + 1, 1],
   ])('at the start, where %s', async (_when, sweptAt, times) => {
     const sweep = vi.fn(() => Promise.resolve())
-    await scheduled(sweptAt, sweep).stop()
+    const { stop } = await scheduled(sweptAt, sweep)
+    await stop()
     expect(sweep).toHaveBeenCalledTimes(times)
   })
 
   it('go on where one fails, which is told in the log', async () => {
-    const { stop, lines } = scheduled(null, () => Promise.reject(new Error('The store cannot be read.')))
+    const { stop, lines } = await scheduled(null, () =>
+      Promise.reject(new Error('The store cannot be read.')),
+    )
     await stop()
     expect(lines).toMatchObject([{ msg: expect.stringContaining('could not compare with the members') }])
   })

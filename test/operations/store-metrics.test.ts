@@ -1,48 +1,58 @@
 import { Counter, Registry } from 'prom-client'
 import { expect, it } from 'vitest'
-import type { DeliveryGap } from '../../src/operations/delivery-gaps.js'
-import { addDaemonMetrics, addStoreMetrics, type StoreMetricsDeps } from '../../src/operations/metrics.js'
+import { addDaemonMetrics, addStoreMetrics } from '../../src/operations/metrics.js'
+import type { DeliveryPace } from '../../src/store/deliveries.js'
+import { insertEvents } from '../../src/store/events.js'
+import type { Db } from '../../src/store/schema.js'
+import { unreadableStore } from '../handlers/daemon-front.js'
+import { newEvent } from '../store/events.js'
+import { temporaryStore } from '../store/temporary-store.js'
 
-const GAP = {
-  lastAt: Date.parse('2026-03-02T12:00:00Z'),
-  current: 90_000,
-  usualInterval: 60_000,
-  unusualAfter: null,
-  isUnusual: false,
+const NOW = Date.parse('2026-03-02T12:01:30Z')
+const DAY_MS = 86_400_000
+
+const PACE: DeliveryPace = {
+  arrivals: 2,
+  firstAt: NOW - 150_000,
+  lastAt: NOW - 90_000,
+  meanInterval: 60_000,
+  weekAt: NOW - 150_000,
+  longest: 60_000,
+  longestBefore: 0,
 }
 
-async function scrape(overrides: Partial<StoreMetricsDeps> = {}): Promise<readonly string[]> {
+async function scrape(
+  db: Db,
+  endpointNames: readonly string[] = ['live'],
+  readBytes = async () => 4096,
+): Promise<readonly string[]> {
   const registry = new Registry()
   new Counter({ name: 'other_total', help: 'Another.', registers: [registry] }).inc()
-  addStoreMetrics({
-    registry,
-    endpointNames: () => ['live'],
-    readGaps: async () => new Map([['live', GAP]]),
-    countWaiting: async () => [{ environment: 'live', disposition: 'held', count: 3, oldestAge: 60_000 }],
-    readFirstBodyAge: async () => 86_400_000,
-    readBytes: async () => 4096,
-    ...overrides,
-  })
+  addStoreMetrics({ registry, endpointNames: () => endpointNames, db, readBytes, clock: () => NOW })
   return (await registry.metrics()).split('\n').filter((line) => line !== '' && !line.startsWith('#'))
 }
 
 it('tells how old the oldest body is, as long as there is one', async () => {
-  const told = async (overrides?: Partial<StoreMetricsDeps>) =>
-    (await scrape(overrides)).filter((line) => line.startsWith('latchkey_oldest_body'))
+  const db = await temporaryStore()
+  const told = async () => (await scrape(db)).filter((line) => line.startsWith('latchkey_oldest_body'))
+  expect(await told()).toEqual([])
+  const event = newEvent(undefined, { receivedAt: NOW - DAY_MS })
+  await db.transaction().execute((trx) => insertEvents(trx, [event]))
   expect(await told()).toEqual(['latchkey_oldest_body_age_seconds 86400'])
-  expect(await told({ readFirstBodyAge: async () => null })).toEqual([])
 })
 
 it('leaves out what is not known, and endpoints that are not configured', async () => {
-  const gaps = new Map<string, DeliveryGap>([
-    ['live', { ...GAP, usualInterval: null }],
-    ['removed', GAP],
-  ])
-  const lines = await scrape({ endpointNames: () => ['live', 'new'], readGaps: async () => gaps })
-  const deliveries = lines.filter((line) => /deliver/.test(line))
-  expect(deliveries.map((line) => line.split(' ')[0])).toEqual([
-    'latchkey_last_delivery_timestamp_seconds{endpoint="live"}',
-    'latchkey_delivery_gap_seconds{endpoint="live"}',
+  const db = await temporaryStore()
+  const paces = { live: { ...PACE, meanInterval: null }, removed: PACE }
+  for (const [endpoint, pace] of Object.entries(paces))
+    await db
+      .insertInto('delivery_pace')
+      .values({ endpoint, pace: JSON.stringify(pace) })
+      .execute()
+  const lines = await scrape(db, ['live', 'new'])
+  expect(lines.filter((line) => /deliver/.test(line))).toEqual([
+    `latchkey_last_delivery_timestamp_seconds{endpoint="live"} ${PACE.lastAt / 1000}`,
+    'latchkey_delivery_gap_seconds{endpoint="live"} 90',
   ])
 })
 
@@ -50,13 +60,7 @@ it('still tells all else while the store cannot be read', async () => {
   const unreadable = async () => {
     throw new Error('disk I/O error')
   }
-  const all = {
-    readGaps: unreadable,
-    countWaiting: unreadable,
-    readFirstBodyAge: unreadable,
-    readBytes: unreadable,
-  }
-  expect(await scrape(all)).toEqual(['other_total 1'])
+  expect(await scrape(unreadableStore(), ['live'], unreadable)).toEqual(['other_total 1'])
 })
 
 it('says when a name is left without a key, and an endpoint without a secret', async () => {

@@ -108,7 +108,7 @@ it('an event that can’t be read is named by whatever else reads it', async () 
   await damage(store, 'evt_2')
   const question = { environment: 'live', customerId: 'cus_2', productId: 'pro_a', at: null } as const
   for (const read of [
-    () => readExplanation(db, () => NOW, DOCUMENTED_POLICY, question),
+    () => readExplanation(db, () => NOW, question),
     () => readEvent(db, { environment: 'live', eventId: 'evt_2' }),
     () => loadManualEvent(db, 'live', 'evt_2'),
     () => store.recompute({ ...REBUILD, mode: 'compare', policy: DOCUMENTED_POLICY }),

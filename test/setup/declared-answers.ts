@@ -5,7 +5,7 @@ import { OutgoingMessage, ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { afterEach, expect } from 'vitest'
-import type { ApiDocument, JsonSchema, Response } from '../../src/handlers/api-document.js'
+import type { ApiDocument, JsonSchema, Response } from '../../scripts/openapi/api-document.js'
 
 /** Test files share a process: what is wrong is kept for the test that made it so, and nothing is wrapped twice. */
 const shared = globalThis as { wrongAnswers?: string[] }

@@ -3,12 +3,10 @@
 import { z } from 'zod'
 import type { MembershipKey } from '../../store/memberships.js'
 import type { ShownState } from '../../sync/membership.js'
-import type { Sync } from '../../sync/sync.js'
 import { environment, instant } from '../answers.js'
 import { idParameter, invalidParameter, limitParameter, pageOf, paginated, placeIn } from '../query.js'
-import { type Route, route } from '../route.js'
-
-export interface MembershipQuestions extends Pick<Sync, 'memberships' | 'targets'> {}
+import { ADMIN, type Route, route } from '../route.js'
+import type { SyncQuestionDeps } from './deps.js'
 
 export const failure = z.object({ code: z.string(), message: z.string() })
 export const STATES = [
@@ -52,12 +50,11 @@ const membershipPlace = placeIn<MembershipKey>(
   (key) => JSON.stringify([key.environment, key.target, key.accountId]),
 )
 
-export const membershipRoutes: readonly Route<{ readonly sync: MembershipQuestions }>[] = [
+export const membershipRoutes: readonly Route<SyncQuestionDeps>[] = [
   route('GET /sync/memberships', {
     operationId: 'listMemberships',
     summary: 'Who should be, and who is, a member of which role or group.',
-    scope: 'admin',
-    environments: 'shown',
+    ...ADMIN,
     query: z.object({
       state: membershipState.exactOptional(),
       target: idParameter.exactOptional(),
@@ -66,10 +63,7 @@ export const membershipRoutes: readonly Route<{ readonly sync: MembershipQuestio
       cursor: membershipPlace.exactOptional(),
     }),
     answer: pageOf(membership, membershipPlace),
-    async handle(
-      { query: { cursor, ...filter }, environments },
-      { sync }: { readonly sync: MembershipQuestions },
-    ) {
+    async handle({ query: { cursor, ...filter }, environments }, { sync }: SyncQuestionDeps) {
       const after = cursor === undefined ? {} : { after: cursor }
       const { items, next } = await sync.memberships({ environments, ...filter, ...after })
       if (items.length === 0 && filter.target !== undefined) {

@@ -3,18 +3,9 @@
 import { z } from 'zod'
 import type { ChangeType } from '../../entitlements/entitlement.js'
 import { LatchkeyError } from '../../errors.js'
-import type { Environment } from '../../provider/event.js'
-import type {
-  LoggedMessage,
-  MessageFilter,
-  MessageKey,
-  MessagePage,
-  MessageStatus,
-} from '../../store/message-log.js'
-import type { TestResult } from '../../sync/outbound/attempts.js'
+import { findMessages, type MessageKey, type MessageStatus } from '../../store/message-log.js'
 import { counts, environment, instant } from '../answers.js'
 import { idText, invalidField } from '../body.js'
-import { changeAnswer } from '../customers.js'
 import { beginsBeforeItEnds, LATER_THAN_TO } from '../events.js'
 import {
   firstOf,
@@ -25,28 +16,8 @@ import {
   pageOf,
   placeIn,
 } from '../query.js'
-import { type Route, route } from '../route.js'
-
-export interface MessageQuestions {
-  /** The ids of the addresses of the outbound webhooks. */
-  readonly webhooks: () => readonly string[]
-  readonly messages: (filter: MessageFilter, page: MessagePage) => Promise<readonly LoggedMessage[]>
-}
-
-export interface MessageControl extends MessageQuestions {
-  /** Sends messages and each customer's later ones again; returns how many. */
-  readonly replay: (filter: MessageFilter) => Promise<number>
-  /** Null: no address has this id. */
-  readonly test: (id: string, type: ChangeType, environment?: Environment) => Promise<TestResult | null>
-}
-
-interface MessageQuestionDeps {
-  readonly sync: MessageQuestions
-}
-
-interface MessageDeps {
-  readonly sync: MessageControl
-}
+import { ADMIN, ADMIN_OF_BOTH, type Route, route } from '../route.js'
+import type { SyncDeps, SyncQuestionDeps } from './deps.js'
 
 /** When a message of each type is sent. */
 export const MESSAGE_TYPES = {
@@ -79,14 +50,6 @@ export const message = z.object({
 })
 export type MessageJson = z.input<typeof message>
 
-/** What an outbound webhook posts. */
-export const webhookMessage = z.object({
-  type: messageType,
-  timestamp: instant,
-  test: z.literal(true).exactOptional().describe('A test: it is about nobody.'),
-  data: changeAnswer,
-})
-
 const messagePlace = placeIn<MessageKey>(
   (text) => {
     const [, cursor, webhook] = /^(\d{1,15}) (.+)$/.exec(text) ?? []
@@ -106,12 +69,11 @@ const MAX_REPLAYED_IDS = 100
 /** All messages with these ids: one for each address. */
 const MAX_ADDRESSES = 100
 
-export const messageQuestions: readonly Route<MessageQuestionDeps>[] = [
+export const messageQuestions: readonly Route<SyncQuestionDeps>[] = [
   route('GET /sync/messages', {
     operationId: 'listMessages',
     summary: 'The log of the outbound webhooks, newest first: each message, and the attempts to deliver it.',
-    scope: 'admin',
-    environments: 'shown',
+    ...ADMIN,
     query: z
       .object({
         id: idParameter.exactOptional(),
@@ -126,14 +88,14 @@ export const messageQuestions: readonly Route<MessageQuestionDeps>[] = [
       })
       .refine(beginsBeforeItEnds, LATER_THAN_TO),
     answer: pageOf(message, messagePlace),
-    async handle({ query, environments }, { sync }: MessageQuestionDeps) {
+    async handle({ query, environments }, { sync, db }: SyncQuestionDeps) {
       const { id, webhook, limit, cursor: after, ...others } = query
       const which = {
         ...(id !== undefined && { ids: [id] }),
         ...(webhook !== undefined && { webhooks: [webhook] }),
       }
       const page = { order: 'newest first', limit: limit + 1, ...(after && { after }) } as const
-      const found = await sync.messages({ environments, ...which, ...others }, page)
+      const found = await findMessages(db, { environments, ...which, ...others }, page)
       // The log may still hold messages to an address that was taken out of the config.
       if (found.length === 0 && webhook !== undefined) {
         const problem = addressProblem(webhook, sync.webhooks())
@@ -144,13 +106,12 @@ export const messageQuestions: readonly Route<MessageQuestionDeps>[] = [
   }),
 ]
 
-export const messageRoutes: readonly Route<MessageDeps>[] = [
+export const messageRoutes: readonly Route<SyncDeps>[] = [
   route('POST /sync/messages/replay', {
     operationId: 'replayMessages',
     summary:
       'Sends messages of the log and the later ones of the same customers again, in order and under their ids.',
-    scope: 'admin',
-    environments: 'shown',
+    ...ADMIN,
     body: z
       .strictObject({
         ids: z.array(idText).min(1, 'is empty').max(MAX_REPLAYED_IDS).exactOptional(),
@@ -162,12 +123,12 @@ export const messageRoutes: readonly Route<MessageDeps>[] = [
       .refine(beginsBeforeItEnds, LATER_THAN_TO),
     bodyType: 'json',
     answer: replayed,
-    async handle({ body: { webhook, ...filter }, environments }, { sync }: MessageDeps) {
+    async handle({ body: { webhook, ...filter }, environments }, { sync, db }: SyncDeps) {
       const problem = webhook === undefined ? null : addressProblem(webhook, sync.webhooks())
       if (problem !== null) throw invalidField('webhook', `The webhook "${webhook}"`, problem)
       if (filter.ids !== undefined) {
         const page = { order: 'oldest first', limit: MAX_REPLAYED_IDS * MAX_ADDRESSES } as const
-        const known = await sync.messages({ environments, ids: filter.ids }, page)
+        const known = await findMessages(db, { environments, ids: filter.ids }, page)
         const missing = filter.ids.findIndex((one) => known.every(({ id }) => id !== one))
         if (missing !== -1) {
           const message = `The message "${filter.ids[missing]}"`
@@ -181,15 +142,14 @@ export const messageRoutes: readonly Route<MessageDeps>[] = [
   route('POST /sync/webhooks/:webhook/test', {
     operationId: 'testWebhook',
     summary: 'Sends a test message to an address of the outbound webhooks, and answers with what happened.',
-    scope: 'admin',
-    environments: 'both',
+    ...ADMIN_OF_BOTH,
     body: z.strictObject({
       type: messageType.default('entitlement.granted'),
       environment: environment.exactOptional(),
     }),
     answer: tested,
     errors: ['webhook_not_found'],
-    async handle({ params, body: { type, environment: of } }, { sync }: MessageDeps) {
+    async handle({ params, body: { type, environment: of } }, { sync }: SyncDeps) {
       const result = await sync.test(params.webhook, type, of)
       if (result !== null) return result
       throw new LatchkeyError(

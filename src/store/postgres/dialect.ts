@@ -15,7 +15,7 @@ import {
 import pg from 'pg'
 import { LatchkeyError } from '../../errors.js'
 import type { EachRow, Engine, Row, RowStatement } from '../engine.js'
-import type { Database } from '../schema.js'
+import type { Database, Db } from '../schema.js'
 import { columnsOf, withoutNul } from './arrays.js'
 
 /** How to reach a database, and how long to wait for it. */
@@ -102,7 +102,7 @@ export function openPostgres(
   { url, connections, statementTimeoutMs }: PostgresOptions,
   purpose: Purpose,
   options: OpenOptions = {},
-): Kysely<Database> {
+): Db {
   const timeouts = {
     statement_timeout: statementTimeoutMs,
     // For a server that does not answer any more.
@@ -157,7 +157,7 @@ class PostgresEngine extends PostgresAdapter implements Engine {
   #named = 0
 
   /** One statement, so that a batch takes as many round trips as a single event; the server keeps it prepared. */
-  async forEach(db: Kysely<Database>, statement: RowStatement, rows: readonly Row[]): Promise<unknown[]> {
+  async forEach(db: Db, statement: RowStatement, rows: readonly Row[]): Promise<unknown[]> {
     const columns = columnsOf(rows)
     const types = columns.map((column) => column?.type ?? null)
     const known = this.#statements.get(statement) ?? new Map<string, PreparedStatement>()

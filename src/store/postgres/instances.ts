@@ -1,9 +1,9 @@
 /* What several processes on one database do about each other: hear of commits, and take turns by leases. */
 
 import { randomUUID } from 'node:crypto'
-import { type Kysely, type RawBuilder, sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import pg from 'pg'
-import type { Database } from '../schema.js'
+import type { Db } from '../schema.js'
 import { getSetting } from '../settings.js'
 import { CHANNEL, connectionOf, openPostgres, type PostgresOptions, withCode } from './dialect.js'
 
@@ -88,7 +88,7 @@ export const FOLLOWING = 'following'
  * so is all that its holder writes: both happen one after the other.
  * @param db a writer that announces nothing
  */
-export function createLease(db: Kysely<Database>, options: PostgresOptions, name: string) {
+export function createLease(db: Db, options: PostgresOptions, name: string) {
   const key = `lease.${name}`
   const holder = randomUUID()
   const isOurs = sql`settings.value like ${`${holder} %`}`
@@ -168,10 +168,7 @@ export function createLease(db: Kysely<Database>, options: PostgresOptions, name
       timer = setTimeout(() => void renew())
     },
     /** Works while it has the lease; null: another process has it. */
-    async during<Answer>(
-      announcing: string,
-      work: (db: Kysely<Database>) => Promise<Answer>,
-    ): Promise<Answer | null> {
+    async during<Answer>(announcing: string, work: (db: Db) => Promise<Answer>): Promise<Answer | null> {
       if (!(await claim())) return null
       const renewing = setInterval(() => void claim().catch(() => {}), RENEW_MS)
       const fenced = openFenced(announcing)

@@ -1,9 +1,9 @@
-import { type Kysely, sql } from 'kysely'
+import { sql } from 'kysely'
 import { LatchkeyError } from '../../errors.js'
-import { bulkInsert } from '../bulk.js'
+import { bulkInsert, countRows } from '../bulk.js'
 import { placeIn } from '../engine.js'
 import { isMigrationTable } from '../migrate.js'
-import type { Database, Tx } from '../schema.js'
+import type { Database, Db, Tx } from '../schema.js'
 import type { PostgresOptions } from './dialect.js'
 import { createLease, FOLLOWING } from './instances.js'
 import { withCurrentSchema } from './store.js'
@@ -13,19 +13,16 @@ type Table = keyof Database
 /** The bound on memory: most rows have some hundred bytes, but a body may have a mebibyte. */
 const BATCH = { rows: 1_000, bytes: 4 * 1024 * 1024 }
 
-/** How many rows of each table were moved. */
-export type MovedRows = Readonly<Partial<Record<Table, number>>>
-
 /**
  * Copies every row of every table from a SQLite database that nobody writes to into PostgreSQL, in one transaction: if
- * it is interrupted, nothing was copied.
+ * it is interrupted, nothing was copied. Returns how many rows of each table were.
  * @throws {LatchkeyError} `store_not_empty`, `store_in_use`, `schema_too_new`; `store_unavailable` if the server fails
  */
 export async function copyToPostgres(
-  source: Kysely<Database>,
+  source: Db,
   target: PostgresOptions,
   onProgress: (done: number, total: number) => void,
-): Promise<MovedRows> {
+) {
   const rows: Partial<Record<Table, number>> = {}
   for (const table of await tablesOf(source)) rows[table] = await countRows(source, table)
   const tables = Object.keys(rows) as Table[]
@@ -54,17 +51,12 @@ export async function copyToPostgres(
 }
 
 /** In the order of creation: a table refers only to those before it. */
-async function tablesOf(source: Kysely<Database>): Promise<readonly Table[]> {
+async function tablesOf(source: Db): Promise<readonly Table[]> {
   const { rows } = await sql<{ name: Table }>`
     select name from sqlite_master where type = 'table' and name not like 'sqlite_%' order by rowid`.execute(
     source,
   )
   return rows.map(({ name }) => name).filter((name) => !isMigrationTable(name))
-}
-
-async function countRows(db: Kysely<Database>, table: Table): Promise<number> {
-  const { rows } = await sql<{ n: number }>`select count(*) as n from ${sql.table(table)}`.execute(db)
-  return rows[0]?.n ?? 0
 }
 
 async function assertFree(trx: Tx, target: PostgresOptions): Promise<void> {
@@ -77,7 +69,7 @@ async function assertFree(trx: Tx, target: PostgresOptions): Promise<void> {
     throw new LatchkeyError('store_in_use', `A daemon uses ${place}: stop it, and run this again.`)
 }
 
-async function* batchesOf(source: Kysely<Database>, table: Table): AsyncGenerator<never[]> {
+async function* batchesOf(source: Db, table: Table): AsyncGenerator<never[]> {
   let batch: object[] = []
   let bytes = 0
   for await (const row of source.selectFrom(table).selectAll().stream()) {
@@ -93,7 +85,7 @@ async function* batchesOf(source: Kysely<Database>, table: Table): AsyncGenerato
 }
 
 /** Has the database number new rows behind all that there ever were. */
-async function continueNumbers(trx: Tx, source: Kysely<Database>): Promise<void> {
+async function continueNumbers(trx: Tx, source: Db): Promise<void> {
   const given = await sql<{ name: string; seq: number }>`select name, seq from sqlite_sequence`.execute(
     source,
   )

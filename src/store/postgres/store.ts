@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import { type Kysely, sql } from 'kysely'
+import { sql } from 'kysely'
 import type { Policy } from '../../entitlements/policy.js'
 import { LatchkeyError } from '../../errors.js'
 import { ensureChangeLogEpoch } from '../changes.js'
 import { guardedWriter, isStoreBroken, placeIn, unavailable } from '../engine.js'
 import { migrate } from '../migrate.js'
-import type { Database } from '../schema.js'
+import type { Db } from '../schema.js'
 import { ensurePolicy } from '../settings.js'
 import { openPostgres, type PostgresOptions } from './dialect.js'
 import { type CommitListener, createLease, hear } from './instances.js'
@@ -24,10 +24,13 @@ const LEASE_STATEMENT_MS = 4_000
 export async function openPostgresStore<Writer extends { close(): Promise<void> }>(
   options: PostgresOptions,
   configured: Policy,
-  openWriter: (db: Kysely<Database>) => Writer,
+  openWriter: (db: Db) => Writer,
   onBroken: (error: unknown) => void = () => {},
 ) {
-  await prepare(options, configured)
+  await withCurrentSchema(options, async (db) => {
+    await ensurePolicy(db, configured)
+    await ensureChangeLogEpoch(db)
+  })
   const own = randomUUID()
   const writer = openWriter(openPostgres(options, 'write', { announcing: own }))
   const reader = openReader(options, onBroken)
@@ -56,10 +59,7 @@ export async function openPostgresStore<Writer extends { close(): Promise<void> 
 }
 
 /** Sees every commit of every process. Where it can't read, it throws `store_unavailable`. */
-export function openReader(
-  options: PostgresOptions,
-  onBroken: (error: unknown) => void = () => {},
-): Kysely<Database> {
+export function openReader(options: PostgresOptions, onBroken: (error: unknown) => void = () => {}): Db {
   return openPostgres(options, 'read', {
     errorFor(cause) {
       if (isStoreBroken(cause)) onBroken(cause)
@@ -76,7 +76,7 @@ export function openReader(
  */
 export async function withCurrentSchema<T>(
   options: PostgresOptions,
-  work: (db: Kysely<Database>, steps: readonly string[]) => Promise<T> | T,
+  work: (db: Db, steps: readonly string[]) => Promise<T> | T,
 ): Promise<T> {
   const db = openPostgres(options, 'migrate')
   try {
@@ -89,14 +89,7 @@ export async function withCurrentSchema<T>(
   }
 }
 
-function prepare(options: PostgresOptions, configured: Policy): Promise<void> {
-  return withCurrentSchema(options, async (db) => {
-    await ensurePolicy(db, configured)
-    await ensureChangeLogEpoch(db)
-  })
-}
-
-async function assertUsable(db: Kysely<Database>): Promise<void> {
+async function assertUsable(db: Db): Promise<void> {
   const { rows } = await sql<{ version: number; encoding: string }>`
     select current_setting('server_version_num')::integer / 10000 as version,
       current_setting('server_encoding') as encoding`.execute(db)
@@ -116,7 +109,7 @@ async function assertUsable(db: Kysely<Database>): Promise<void> {
 }
 
 /** Settings of the server under which an acknowledged event may be lost, or a later start fail; one line each. */
-export async function findWeaknesses(db: Kysely<Database>): Promise<readonly string[]> {
+export async function findWeaknesses(db: Db): Promise<readonly string[]> {
   // Each transaction sees to `synchronous_commit` itself.
   const { rows } = await sql<{ off: readonly string[]; mayCreate: boolean }>`
     select array(select name from pg_settings

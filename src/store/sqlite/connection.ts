@@ -3,7 +3,7 @@ import { pathToFileURL } from 'node:url'
 import Sqlite from 'better-sqlite3'
 import { failureText, LatchkeyError } from '../../errors.js'
 import { hasCode, isStoreBroken } from '../engine.js'
-import { ensurePrivateFile, isStoreServed, orUnwritable } from './file.js'
+import { ensurePrivateFile, isStoreServed, orUnwritable, sizeOf } from './file.js'
 
 /** Short, because waiting for a lock blocks the whole thread: a writer retries by itself. */
 const BUSY_TIMEOUT_MS = 50
@@ -93,10 +93,6 @@ export function watchRest(file: string): () => boolean {
  */
 export function hasStrayLog(file: string): boolean {
   return sizeOf(file) === 0 && sizeOf(`${file}-wal`) > 0
-}
-
-function sizeOf(file: string): number {
-  return statSync(file, { throwIfNoEntry: false })?.size ?? 0
 }
 
 /** The error for a file with invalid content, or on a disk that fails or is full. */

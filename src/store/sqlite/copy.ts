@@ -16,7 +16,8 @@ const PAGES_PER_STEP = 1_000
 const DATABASE_HEADER = Buffer.from('SQLite format 3\0')
 const HEADER_BYTES = 100
 
-const LOG_SUFFIXES = ['-wal', '-journal']
+/** SQLite takes these files for parts of any database at the path. */
+export const LOG_SUFFIXES = ['-wal', '-journal']
 
 export interface Backup {
   readonly file: string

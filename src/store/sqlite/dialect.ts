@@ -14,7 +14,7 @@ import {
   type TransactionSettings,
 } from 'kysely'
 import { type Engine, isStoreBusy, type Row, type RowStatement } from '../engine.js'
-import type { Database } from '../schema.js'
+import type { Database, Db } from '../schema.js'
 import { type Access, openConnection } from './connection.js'
 
 /** Preparing a statement costs as much as running it: batches repeat the same statements. */
@@ -37,7 +37,7 @@ const FAULTS_AT_MOST = 20
  * @throws {LatchkeyError} `store_missing` if there is no file when only reading; `store_unavailable`
  * if the file can't be written durably. SQLite's own errors pass through.
  */
-export function openDatabase(file: string, access: Access, errorFor?: ErrorFor): Kysely<Database> {
+export function openDatabase(file: string, access: Access, errorFor?: ErrorFor): Db {
   return new OpenDatabase(openConnection(file, access), errorFor)
 }
 
@@ -132,7 +132,7 @@ class SqliteEngine extends SqliteAdapter implements Engine {
    * Row by row: a statement is a function call here. One statement for many rows would keep a journal of its own, in a
    * file, with every page that it changes (the statements of a batch took twice as long).
    */
-  async forEach(db: Kysely<Database>, statement: RowStatement, rows: readonly Row[]): Promise<unknown[]> {
+  async forEach(db: Db, statement: RowStatement, rows: readonly Row[]): Promise<unknown[]> {
     const text = this.#texts.get(statement) ?? textOf(db, statement, rows)
     this.#texts.set(statement, text)
     if (db.isTransaction) return this.#runEach(text, rows)
@@ -160,7 +160,7 @@ class SqliteEngine extends SqliteAdapter implements Engine {
     return sql`instr(${sql.ref(column)}, ${part}) > 0`
   }
 
-  async emptyLog(db: Kysely<Database>): Promise<void> {
+  async emptyLog(db: Db): Promise<void> {
     for (let attempt = 0; attempt < EMPTY_ATTEMPTS; attempt += 1) {
       if (attempt > 0) await wait(EMPTY_WAIT_MS)
       try {
@@ -177,14 +177,14 @@ class SqliteEngine extends SqliteAdapter implements Engine {
  * The defects of the database as a whole, one line each; none if it is intact. Reads all of it.
  * @param thorough also compares every index with its table, which takes several times as long
  */
-export async function findDamage(db: Kysely<Database>, thorough: boolean): Promise<readonly string[]> {
+export async function findDamage(db: Db, thorough: boolean): Promise<readonly string[]> {
   const check = sql.raw(thorough ? 'integrity_check' : 'quick_check')
   const { rows } = await sql<object>`pragma ${check}(${sql.lit(FAULTS_AT_MOST)})`.execute(db)
   const found = rows.flatMap((row) => Object.values(row)).flatMap((text: string) => text.split('\n'))
   return found.filter((line) => line !== 'ok')
 }
 
-function textOf(db: Kysely<Database>, statement: RowStatement, [first = []]: readonly Row[]): string {
+function textOf(db: Db, statement: RowStatement, [first = []]: readonly Row[]): string {
   const values = first.map((value) => sql`${value}`)
   const row = {
     values,

@@ -88,6 +88,11 @@ function ensurePrivateFolder(folder: string): void {
   }
 }
 
+/** In bytes; 0 if there is no such file. */
+export function sizeOf(file: string): number {
+  return statSync(file, { throwIfNoEntry: false })?.size ?? 0
+}
+
 /** Waits until a file's bytes are on the disk; for a folder, its entries. */
 export function sync(path: string): void {
   const opened = openSync(path, 'r')
