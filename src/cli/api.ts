@@ -7,6 +7,7 @@ import { ERROR_CODES, type Issue, LatchkeyError } from '../errors.js'
 import { http } from '../node-http.js'
 import type { Environment } from '../provider/event.js'
 import type { CliContext, SharedOptions } from './context.js'
+import { jsonIn } from './text.js'
 
 /** How a command finds the API. */
 export interface ApiOptions extends SharedOptions {
@@ -25,6 +26,12 @@ export interface ApiRequest {
   /** Sent as it is, instead of a JSON body. */
   readonly content?: { readonly type: string; readonly text: string | Buffer }
   readonly headers?: Readonly<Record<string, string>>
+}
+
+/** A page of a list. */
+export interface Page<Item> {
+  readonly items: readonly Item[]
+  readonly pagination: { readonly nextCursor: string | null; readonly hasMore: boolean }
 }
 
 /**
@@ -75,11 +82,11 @@ export function createApi(transport: Transport, known: Pick<Api, 'config' | 'env
   async function exchange(method: Method, path: string, request: ApiRequest): Promise<Buffer> {
     const { status, body } = await ask(transport, method, path, request)
     transport.confirm?.()
-    if (status < 200 || status >= 300) throw refusal(transport, status, parsed(body))
+    if (status < 200 || status >= 300) throw refusal(transport, status, jsonIn(body.toString('utf8')))
     return body
   }
   async function answer<Answer>(method: Method, path: string, request: ApiRequest): Promise<Answer> {
-    const body = parsed(await exchange(method, path, request))
+    const body = jsonIn((await exchange(method, path, request)).toString('utf8'))
     if (body === undefined) throw refusal(transport, 200, body)
     return body as Answer
   }
@@ -130,14 +137,6 @@ function refusal({ intro }: Transport, status: number, answer: unknown): Latchke
   if (code === 'invalid_request') return new LatchkeyError('usage', said, { issues })
   const known = ERROR_CODES.find((one) => one === code)
   return new LatchkeyError(known ?? 'daemon_failed', `${intro(status)}${said}`, { issues })
-}
-
-function parsed(body: Buffer): unknown {
-  try {
-    return JSON.parse(body.toString('utf8'))
-  } catch {
-    return undefined
-  }
 }
 
 const answered = (status: number) => `the daemon answered ${status}: `

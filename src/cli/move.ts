@@ -56,12 +56,10 @@ export async function moveStore(
   show({ from: file, to, ...moved, differences: differences.named }, () =>
     linesText([
       `moved ${file} to ${to}: ${rows} rows of ${counts.length} tables`,
-      ...(moved.erasedAgain === 0
-        ? []
-        : [`customers erased first, from the list of erasures: ${moved.erasedAgain}`]),
+      moved.erasedAgain > 0 && `customers erased first, from the list of erasures: ${moved.erasedAgain}`,
       ...differenceLines(differences),
-      ...(differences.count === 0 ? ['everything stored there matches the events'] : []),
-      ...(config.database.postgres?.url === postgres.url ? [] : ['set database.url to the new database']),
+      differences.count === 0 && 'everything stored there matches the events',
+      config.database.postgres?.url !== postgres.url && 'set database.url to the new database',
       'start all daemons on the new database, and none on the old file',
     ]),
   )

@@ -7,6 +7,7 @@ import { loadNamedConfig } from './context.js'
 import { createTally, pathTo, patiently } from './import.js'
 import type { NumberedLine } from './import-input.js'
 import { createProgress } from './progress.js'
+import { jsonIn } from './text.js'
 import { chooseEndpoint, currentSecret, parseUrl, sendDelivery, webhooksUrl } from './trigger.js'
 
 /** Deliveries under way at a time: the daemon stores those that wait together in one transaction. */
@@ -160,14 +161,6 @@ async function* groupsOf(lines: AsyncIterable<BodyLine> | Iterable<BodyLine>): A
     group = []
   }
   if (group.length > 0) yield group
-}
-
-function jsonIn(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 /** A line of an export that was never signed, or is no longer: only an import takes it. */

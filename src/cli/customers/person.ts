@@ -2,14 +2,11 @@
 
 import { LatchkeyError } from '../../errors.js'
 import type { Environment } from '../../provider/event.js'
-import type { Api } from '../api.js'
+import type { Api, Page } from '../api.js'
 import { otherThan } from '../context.js'
 import { isUnknownProduct, pathOf } from '../known.js'
 
-interface CustomerPage {
-  readonly items: readonly { readonly customerId: string | null }[]
-  readonly pagination: { readonly nextCursor: string | null; readonly hasMore: boolean }
-}
+type CustomerPage = Page<{ readonly customerId: string | null }>
 
 /** The name of an option that leads to a customer. */
 export type PersonWay = 'email' | 'ref' | 'payment' | 'subscription'
