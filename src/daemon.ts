@@ -33,11 +33,9 @@ import { erasureListOf } from './people/erasure-list.js'
 import { startComparison } from './recompute/compare.js'
 import { createRecomputeJobs, type RecomputeJobs, type RecomputeJobsDeps } from './recompute/jobs.js'
 import { type AccessQuery, readAccess } from './store/access.js'
-import { readKnownCustomer } from './store/account.js'
 import { changeLogEpoch, formatCursor, latestCursor, readChangePage } from './store/changes.js'
 import { isStoreBroken } from './store/engine.js'
-import { loadErasure, loadUnfinishedErasures } from './store/erasures.js'
-import { loadManualEvent } from './store/events.js'
+import { loadUnfinishedErasures } from './store/erasures.js'
 import type { Db } from './store/schema.js'
 import { policyInForce } from './store/settings.js'
 import { ensurePrivateFile } from './store/sqlite/file.js'
@@ -331,15 +329,7 @@ function createChanging({ store, intake, tracing, wake, clock }: Opened & Pick<P
   return {
     erasing,
     readAccess: tracedRead,
-    performAct: createPerformAct({
-      write: ingest,
-      findAct: (environment, eventId) => loadManualEvent(db, environment, eventId),
-      readAccess: tracedRead,
-      blocksOn: async (environment, customerId) =>
-        (await readKnownCustomer(db, clock, { environment, customerId }))?.blocks ?? [],
-      isErased: async (...whom) => (await loadErasure(db, ...whom)) !== null,
-      clock,
-    }),
+    performAct: createPerformAct({ db, write: ingest, readAccess: tracedRead, clock }),
   }
 }
 async function startFollowing(parts: Opened & Pick<Parts, 'changing'>) {

@@ -17,7 +17,7 @@ import type { Failed, MembershipEvent } from './membership.js'
 import { HeldBackError } from './outgoing.js'
 import { ActionRequiredError, type Platform, RetryableError } from './platform.js'
 import type { AdapterName, SyncTarget } from './target.js'
-import type { MembershipStep } from './writes.js'
+import { type MembershipStep, stepOf } from './writes.js'
 
 /** How many due memberships are read at once: a slow call delays no more than these. */
 const ROUND = 64
@@ -161,11 +161,10 @@ function createAttempt(context: SyncContext, name: AdapterName) {
   }
 
   return async (platform: Platform, membership: Membership, target: SyncTarget): Promise<AttemptResult> => {
-    const { environment, desired, applied, given, accountId } = membership
+    const { desired, applied, given, accountId } = membership
     let known: Failed['undo'] = null
     let wasBegun = false
-    const key = { environment, target: membership.target, accountId }
-    const step = (event: MembershipEvent) => writeStep({ key, event })
+    const step = (event: MembershipEvent) => writeStep(stepOf(membership, event))
     const begin = async (action: 'give' | 'take') => {
       wasBegun = (await step({ kind: 'begin', action })) === true
       // A process that was stopped meanwhile finds that another one makes the calls.

@@ -1,7 +1,14 @@
 import { Api, GrammyError } from 'grammy'
 import type { Reach } from '../outages.js'
 import { HeldBackError, type Outgoing } from '../outgoing.js'
-import { ActionRequiredError, type FailureScope, isOutage, RetryableError } from '../platform.js'
+import {
+  ActionRequiredError,
+  type FailureScope,
+  isOutage,
+  RetryableError,
+  rateLimited,
+  tokenRejected,
+} from '../platform.js'
 
 /** Telegram understood a call and refused it. */
 export class Refusal extends ActionRequiredError {
@@ -131,26 +138,16 @@ export function failureOf(
 ): RetryableError | ActionRequiredError {
   // A proxy before Telegram may answer with JSON of its own, without Telegram's error code.
   if (!(error instanceof GrammyError) || error.error_code === undefined) {
-    return new RetryableError(
-      'telegram_unreachable',
-      'Telegram could not be reached, or did not answer in time.',
-    )
+    const message = 'Telegram could not be reached, or did not answer in time.'
+    return new RetryableError('telegram_unreachable', message)
   }
   const { error_code: status, parameters } = error
   const description = withoutToken(error.description ?? '')
-  if (status === 429) {
-    return rateLimited(now + waitSeconds(parameters.retry_after) * 1_000)
-  }
+  if (status === 429) return limitedUntil(now + waitSeconds(parameters.retry_after) * 1_000)
   if (status === 409) return new RetryableError('telegram_conflict', `Telegram says: ${description}`)
   if (status >= 500) return new RetryableError('telegram_failed', `Telegram failed with status ${status}.`)
   // 404: the id is not a bot's. 401: its token was revoked.
-  if (status === 401 || description === 'Not Found') {
-    return new ActionRequiredError(
-      'token_rejected',
-      'Telegram does not accept the bot token: put a valid one in sync.telegram.botToken.',
-      { scope: 'platform' },
-    )
-  }
+  if (status === 401 || description === 'Not Found') return tokenRejected('telegram')
   return new Refusal(description, parameters.migrate_to_chat_id?.toString() ?? null)
 }
 
@@ -160,11 +157,8 @@ function waitSeconds(seconds: unknown): number {
 }
 
 /** Telegram limits a bot as a whole and in each chat, and does not say which it was. */
-function rateLimited(notBefore: number): RetryableError {
-  return new RetryableError('rate_limited', 'Telegram limits the rate of calls.', {
-    scope: 'platform',
-    notBefore,
-  })
+function limitedUntil(notBefore: number): RetryableError {
+  return rateLimited('telegram', { scope: 'platform', notBefore })
 }
 
 /** Far longer than Telegram normally needs, and short enough to notice an outage. */
@@ -218,10 +212,7 @@ export function createCalls({
     api.config.use((send, method, payload, signal) =>
       OPEN_TO_ALL.includes(method)
         ? send(method, payload, signal)
-        : outgoing.send(
-            (own) => send(method, payload, own as typeof signal),
-            signal as AbortSignal | undefined,
-          ),
+        : outgoing.send((own) => send(method, payload, own as typeof signal), signal as AbortSignal),
     )
     return api
   }
@@ -231,7 +222,7 @@ export function createCalls({
   let notBefore = 0
 
   return async (run, { isLongPoll = false } = {}) => {
-    if (clock() < notBefore) throw rateLimited(notBefore)
+    if (clock() < notBefore) throw limitedUntil(notBefore)
     try {
       const answer = await run(isLongPoll ? longPollApi : api)
       reach?.answered()
