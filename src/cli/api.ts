@@ -28,7 +28,6 @@ export interface ApiRequest {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** A page of a list. */
 export interface Page<Item> {
   readonly items: readonly Item[]
   readonly pagination: { readonly nextCursor: string | null; readonly hasMore: boolean }
@@ -69,7 +68,6 @@ export function keylessApi(url: string): Api {
 export interface Transport {
   readonly request: typeof http.request
   readonly options: RequestOptions
-  /** The prefix of every path. */
   readonly prefix: string
   /** The prefix of the daemon's message in a refusal. */
   readonly intro: (status: number) => string

@@ -32,7 +32,6 @@ interface Declared<Value> {
 
 export const flag = (about: string): Declared<true | undefined> => ({ about, placeholder: null })
 
-/** An option with a value. */
 export function value(placeholder: string, about: string): Declared<string | undefined>
 export function value<Value>(
   placeholder: string,
@@ -50,7 +49,6 @@ export const choice = <const Word extends string>(
   choices: readonly Word[],
 ): Declared<Word | undefined> => ({ about, placeholder, choices })
 
-/** Some of a few words, at least one. */
 export const someOf = <const Word extends string>(
   placeholder: string,
   about: string,
@@ -109,7 +107,6 @@ export function isoTime(instant: number | undefined): string | undefined {
   return instant === undefined ? undefined : new Date(instant).toISOString()
 }
 
-/** Reads a whole number. */
 export function parseBetween(least: number, most: number) {
   return parser(`a whole number from ${least} to ${most}`, (text) => {
     const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN
@@ -143,7 +140,6 @@ const PERSON_OPTIONS = {
 } satisfies Readonly<Record<PersonWay, Declared<string | undefined>>>
 const PERSON_WAYS = Object.keys(PERSON_OPTIONS) as readonly PersonWay[]
 
-/** The declaration of a command. */
 interface CommandSpec<Table extends OptionTable, Given> {
   readonly about: string
   /** By default, the words of the command alone. */
@@ -169,7 +165,6 @@ export interface GivenCommand<Table extends OptionTable, Shared = SharedOptions>
   readonly show: (json: unknown, text: (paint: Paint) => string) => void
 }
 
-/** The input of a command that uses the API. */
 export type GivenApiCommand<Table extends OptionTable> = GivenCommand<Table, ApiOptions> & {
   readonly api: Api
 }
@@ -328,7 +323,6 @@ async function withPerson<Given extends GivenCommand<Record<never, never>, ApiOp
 
 const ENVIRONMENT = 'which environment (default: the only one of the key or the config, else live)'
 
-/** Ends a command's help with examples. */
 function withExamples(one: Command, ...examples: readonly string[]): Command {
   const lines = examples.map((example) => `  $ latchkey ${example}`)
   return one.addHelpText('after', ['', 'Example:', ...lines].join('\n'))
@@ -348,7 +342,6 @@ export async function showPage<Item>(
     context.err(`note: there are more; these are the first ${query.limit}\n`)
 }
 
-/** One line of JSON. */
 export function jsonLine(content: unknown): string {
   return `${JSON.stringify(content)}\n`
 }

@@ -7,14 +7,8 @@ import type { CliContext } from './context.js'
 const WORK_FAILED = 1
 const WRONG_USE = 2
 
+const NONE: readonly Issue[] = []
 const WRONG_USE_CODES: readonly ErrorCode[] = ['usage', 'config_invalid', 'config_missing']
-
-interface Failure {
-  readonly exitCode: number
-  readonly code: string
-  readonly message: string
-  readonly issues: readonly Issue[]
-}
 
 /** Reports an error on standard error, and returns the exit code: 1 the work failed, 2 wrong use. */
 export function reportFailure(error: unknown, { err }: CliContext, json: boolean): number {
@@ -30,15 +24,20 @@ export function reportFailure(error: unknown, { err }: CliContext, json: boolean
   return exitCode
 }
 
-function describeFailure(error: unknown): Failure {
+function describeFailure(error: unknown) {
   if (isLatchkeyError(error)) {
     const { code, message, issues } = error
     return { exitCode: WRONG_USE_CODES.includes(code) ? WRONG_USE : WORK_FAILED, code, message, issues }
   }
   if (error instanceof CommanderError) {
-    return { exitCode: WRONG_USE, code: 'usage', message: error.message.replace(/^error: /, ''), issues: [] }
+    return {
+      exitCode: WRONG_USE,
+      code: 'usage',
+      message: error.message.replace(/^error: /, ''),
+      issues: NONE,
+    }
   }
-  return { exitCode: WORK_FAILED, code: 'unexpected', message: textOf(error), issues: [] }
+  return { exitCode: WORK_FAILED, code: 'unexpected', message: textOf(error), issues: NONE }
 }
 
 function textOf(error: unknown): string {

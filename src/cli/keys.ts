@@ -124,21 +124,16 @@ async function changeKeys<Changed extends { readonly config: unknown }>(
 
 type Keys = KeysJson['keys']
 
-/** Whether a running daemon uses what the file holds now. */
-interface Use {
-  readonly isNow: boolean
-  /** Follows what has changed in the file. */
-  readonly text: string
-  /** Why a running daemon does not use it, to be thrown once the change is shown; null also if none runs. */
-  readonly failure: LatchkeyError | null
-}
-
+/**
+ * Whether a running daemon uses what the file holds now, as text to follow what has changed in it. `failure`: why it
+ * does not, to be thrown once the change is shown; null also if none runs.
+ */
 async function useIn(
   options: SharedOptions,
   context: CliContext,
   path: string,
   isMeant: (keys: Keys) => boolean,
-): Promise<Use> {
+) {
   try {
     const api = await localDaemon(options, context)
     if (api === null) return { isNow: false, text: AT_NEXT_START, failure: null }

@@ -122,7 +122,6 @@ export const triggerCommand = command('trigger <type>', {
 
 const LINE_WIDTH = 78
 
-/** Every type that can be sent, for the help. */
 function typeLines(generation: Generation): string[] {
   const wrapped = new Help().boxWrap(SAMPLE_TYPES[generation].join(', '), LINE_WIDTH)
   return ['', `Event types of ${generation}:`, ...wrapped.split('\n').map((line) => `  ${line}`)]

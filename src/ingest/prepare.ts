@@ -56,7 +56,6 @@ export function ownIdOf(normalized: Normalized): string | null {
   return normalized.ok ? normalized.event.id : normalized.id
 }
 
-/** The id to store a body under. */
 export function eventIdOf(normalized: Normalized, bodySha256: string): string {
   return ownIdOf(normalized) ?? `${BODY_ID_PREFIX}${bodySha256}`
 }

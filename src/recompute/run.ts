@@ -21,7 +21,6 @@ export interface ComparePlan extends Plan {
   readonly mode: 'compare' | 'verify'
 }
 
-/** Writes what differs. */
 export interface ApplyPlan extends Plan {
   readonly mode: 'apply'
 }

@@ -177,7 +177,6 @@ function distinct(accounts: readonly Account[]): readonly Account[] {
   return [...new Map(accounts.map((one) => [`${one.fact} ${one.accountId}`, one])).values()]
 }
 
-/** A platform account. */
 export type Account = Pick<LinkedAccount, 'fact' | 'accountId'>
 
 /** Everything that decides the memberships of some accounts, in one environment. */
@@ -186,7 +185,6 @@ export interface DesireInputs {
   /** The accounts; the other fields are complete for these. */
   readonly accounts: readonly Account[]
   readonly links: readonly LinkedAccount[]
-  /** Products that each customer has access to. */
   readonly activeProducts: ReadonlyMap<string, readonly string[]>
   readonly stored: readonly Desire[]
 }

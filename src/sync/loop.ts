@@ -10,9 +10,7 @@ const AFTER_FAILURE_MS = 5_000
 const LEAST_MS = 20
 
 export interface LoopDeps {
-  /** Updates the desired state. */
   readonly look: () => Promise<void>
-  /** Does all work that is due. */
   readonly work: () => Promise<void>
   /** When the next work is due, in epoch milliseconds; null: nothing is scheduled. */
   readonly nextAt: () => Promise<number | null>

@@ -47,7 +47,6 @@ export interface RunDeps {
   readonly work: () => Promise<void>
 }
 
-/** Counts attempts by environment and result. */
 export function countAttempts() {
   const counts = new Map<string, number>()
   return {

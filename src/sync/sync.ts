@@ -39,7 +39,6 @@ export interface SyncDeps extends SyncTools {
   readonly platforms: readonly Platform[]
   /** Whether this instance calls the platforms. */
   readonly isLeader?: () => boolean
-  /** Called after every attempt. */
   readonly onAttempt?: (target: SyncTarget, result: AttemptResult) => void
 }
 

@@ -121,7 +121,6 @@ export type SyncWriteName = keyof typeof SYNC_WRITES
 export type SyncChange<Name extends SyncWriteName> = Parameters<(typeof SYNC_WRITES)[Name]>[1]
 export type SyncAnswer<Name extends SyncWriteName> = Awaited<ReturnType<(typeof SYNC_WRITES)[Name]>>
 
-/** Commits one write of sync. */
 export type WriteSync = <Name extends SyncWriteName>(
   name: Name,
   change: SyncChange<Name>,

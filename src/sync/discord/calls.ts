@@ -16,7 +16,6 @@ import { RetryableError, rateLimited, tokenRejected } from '../platform.js'
 
 /** Discord understood a call and refused it. Only the adapter sees it, and knows what it means for each call. */
 export class Refusal extends Error {
-  /** The HTTP status. */
   readonly status: number
   /** Discord's own code, such as 50013. */
   readonly code: number
@@ -30,7 +29,6 @@ export class Refusal extends Error {
   }
 }
 
-/** Whether Discord refused for one of these reasons. */
 export function isRefusal(error: unknown, ...codes: readonly RESTJSONErrorCodes[]): error is Refusal {
   return error instanceof Refusal && codes.some((code) => code === error.code)
 }

@@ -142,7 +142,6 @@ function isAbove(one: Role, other: Role): boolean {
   return BigInt(one.id) < BigInt(other.id)
 }
 
-/** The bot's account. */
 export function readBot(calls: Calls): Promise<z.infer<typeof userSchema>> {
   return calls.read(Routes.user('@me'), userSchema)
 }
