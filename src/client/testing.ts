@@ -5,10 +5,10 @@ import {
   accessIn,
   type Check,
   checkIn,
-  DENIED,
   type Entry,
   entryOf,
   NONE,
+  staleCheck,
   UNKNOWN,
 } from './cache.js'
 import type { Change, Client, ClientOptions, Entitlement, Feature, Needed } from './client.js'
@@ -113,10 +113,7 @@ export function createTestClient({
   }
 
   function answer(customerId: string, needed: Needed): Check {
-    if (lastSeen !== null) {
-      const known = lastKnown(customerId, lastSeen)
-      return known === undefined ? DENIED : { ...(checkIn(known, needed) ?? NONE), stale: true }
-    }
+    if (lastSeen !== null) return staleCheck(lastKnown(customerId, lastSeen), needed)
     const check = checkIn(entryFor(customerId, stored), needed)
     if (check !== undefined) return check
     if (isKnown(needed)) return NONE

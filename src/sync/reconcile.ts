@@ -28,16 +28,10 @@ const BACK_OFF: BackOff = { first: 1_000, most: 15 * 60_000 }
 /** Shorter waits are normal and not logged. */
 const LONG_WAIT_MS = 60_000
 
+/** The results that a run reports. */
+export const COUNTED = ['given', 'taken', 'unchanged', 'failed', 'waiting', 'parked'] as const
 /** `superseded`: the desired state changed meanwhile, or another process makes the calls now. */
-export type AttemptResult =
-  | 'given'
-  | 'taken'
-  | 'unchanged'
-  | 'failed'
-  | 'stopped'
-  | 'waiting'
-  | 'parked'
-  | 'superseded'
+export type AttemptResult = (typeof COUNTED)[number] | 'stopped' | 'superseded'
 
 interface Picked {
   readonly membership: Membership

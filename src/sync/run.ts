@@ -5,13 +5,10 @@ import { MAX_PER_TRANSACTION, type RetryFilter } from '../store/memberships.js'
 import { ENVIRONMENTS } from '../store/schema.js'
 import type { SyncContext } from './context.js'
 import type { SyncPlan } from './plan.js'
-import type { AttemptResult } from './reconcile.js'
+import { type AttemptResult, COUNTED } from './reconcile.js'
 import { retryAll } from './sweep.js'
 import type { SyncTarget } from './target.js'
 import { stepOf } from './writes.js'
-
-/** The attempts that a run reports. */
-const COUNTED = ['given', 'taken', 'unchanged', 'failed', 'waiting', 'parked'] as const
 
 export interface RunOptions {
   /** Limits `confirm` and `retry` to these; both if omitted. */

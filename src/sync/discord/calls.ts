@@ -10,8 +10,8 @@ import {
 } from '@discordjs/rest'
 import type { RESTJSONErrorCodes } from 'discord-api-types/v10'
 import type { z } from 'zod'
-import type { Reach } from '../outages.js'
-import { HeldBackError, type Outgoing } from '../outgoing.js'
+import type { BotDeps } from '../context.js'
+import { HeldBackError } from '../outgoing.js'
 import { RetryableError, rateLimited, tokenRejected } from '../platform.js'
 
 /** Discord understood a call and refused it. Only the adapter sees it, and knows what it means for each call. */
@@ -39,15 +39,8 @@ const LONGEST_WORDS = 300
 /** Far longer than Discord normally needs, and short enough to notice an outage. */
 const TIMEOUT_MS = 15_000
 
-export interface CallsDeps {
-  readonly botToken: string
-  /** Without the version; null: Discord's own. */
-  readonly apiUrl: string | null
-  /** Epoch milliseconds. */
-  readonly clock: () => number
-  readonly reach?: Reach
-  /** Of the calls that change something. */
-  readonly outgoing: Outgoing
+/** The address is without the version. */
+export interface CallsDeps extends BotDeps {
   readonly timeoutMs?: number
 }
 
@@ -75,14 +68,8 @@ const DEFAULT_WAIT_MS = 60_000
 const LONGEST_WAIT_MS = 86_400_000
 
 /** All calls to Discord share one instance, and with it the library's queues. */
-export function createCalls({
-  botToken,
-  apiUrl,
-  clock,
-  reach,
-  outgoing,
-  timeoutMs = TIMEOUT_MS,
-}: CallsDeps): Calls {
+export function createCalls(deps: CallsDeps): Calls {
+  const { botToken, apiUrl, clock, reach, outgoing, timeoutMs = TIMEOUT_MS } = deps
   const rest = new REST({
     version: '10',
     api: apiUrl?.replace(/\/+$/, '') ?? DefaultRestOptions.api,

@@ -1,6 +1,6 @@
 import { Api, GrammyError } from 'grammy'
-import type { Reach } from '../outages.js'
-import { HeldBackError, type Outgoing } from '../outgoing.js'
+import type { BotDeps } from '../context.js'
+import { HeldBackError } from '../outgoing.js'
 import {
   ActionRequiredError,
   type FailureScope,
@@ -164,15 +164,7 @@ function limitedUntil(notBefore: number): RetryableError {
 /** Far longer than Telegram normally needs, and short enough to notice an outage. */
 const TIMEOUT_SECONDS = 15
 
-export interface CallsDeps {
-  readonly botToken: string
-  /** Null: Telegram's own. */
-  readonly apiUrl: string | null
-  /** Epoch milliseconds. */
-  readonly clock: () => number
-  readonly reach?: Reach
-  /** Of the calls that one instance alone makes. */
-  readonly outgoing: Outgoing
+export interface CallsDeps extends BotDeps {
   readonly timeoutSeconds?: number
 }
 
@@ -193,14 +185,8 @@ export const LONG_POLL_SECONDS = 30
 const OPEN_TO_ALL = ['getMe', 'getChat', 'getChatMember', 'createChatInviteLink']
 
 /** All calls to Telegram share one instance, and with it the limit. */
-export function createCalls({
-  botToken,
-  apiUrl,
-  clock,
-  reach,
-  outgoing,
-  timeoutSeconds = TIMEOUT_SECONDS,
-}: CallsDeps): Call {
+export function createCalls(deps: CallsDeps): Call {
+  const { botToken, apiUrl, clock, reach, outgoing, timeoutSeconds = TIMEOUT_SECONDS } = deps
   function apiWithin(seconds: number): Api {
     const api = new Api(botToken, {
       ...(apiUrl === null ? {} : { apiRoot: apiUrl.replace(/\/+$/, '') }),
