@@ -4,7 +4,6 @@ import {
   endingAt,
   isoTime,
   keyNameSchema,
-  type NewApiKey,
   removeApiKey,
   rotateApiKey,
 } from '../config/api-keys.js'
@@ -188,6 +187,6 @@ function requireName(name: string): string {
   return checked.data
 }
 
-function printedText({ key, entry }: NewApiKey): string {
+function printedText({ key, entry }: ReturnType<typeof createApiKey>): string {
   return `API key (shown only now): ${key}\nIts entry for api.keys in the config file:\n${JSON.stringify(entry, null, 2)}\n`
 }

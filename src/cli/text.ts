@@ -14,21 +14,15 @@ export function paintFor({ isTerminal, env }: CliContext): Paint {
 }
 
 /** Words for a state, by how good it is. */
-const STYLES: ReadonlyMap<string, Style> = new Map([
-  ...['ok', 'active', 'applied', 'settled', 'yes', 'give'].map((word) => [word, 'green'] as const),
-  ...['warn', 'ending', 'held', 'due', 'retrying', 'waiting', 'paused', 'note', 'past'].map(
-    (word) => [word, 'yellow'] as const,
-  ),
-  ...['FAIL', 'blocked', 'none', 'no', 'quarantined', 'parked', 'unconfirmed', 'refused', 'take'].map(
-    (word) => [word, 'red'] as const,
-  ),
-  ...['failed', 'refunded', 'charged_back', 'voided', 'expired', 'canceled', 'completed', 'revoked'].map(
-    (word) => [word, 'red'] as const,
-  ),
-])
+const STYLES: readonly (readonly [Style, RegExp])[] = [
+  ['green', /^(ok|active|applied|settled|yes|give)\b/],
+  ['yellow', /^(warn|ending|held|due|retrying|waiting|paused|note|past)\b/],
+  ['red', /^(FAIL|blocked|none|no|quarantined|parked|unconfirmed|refused|take)\b/],
+  ['red', /^(failed|refunded|charged_back|voided|expired|canceled|completed|revoked)\b/],
+]
 
 function painted(cell: string, paint: Paint): string {
-  const style = STYLES.get(/^\w+/.exec(cell)?.[0] ?? '')
+  const [style] = STYLES.find(([, words]) => words.test(cell)) ?? []
   return style === undefined ? cell : paint(style, cell)
 }
 

@@ -72,9 +72,10 @@ export function createPerformAct({ db, write, readAccess, clock }: PerformActDep
   }
 
   return async (request) => {
-    const { environment, customerId, idempotencyKey } = request
+    const { environment, customerId, actor, reason, idempotencyKey } = request
     const id = idempotencyKey === null ? newActId() : actIdOf(environment, idempotencyKey)
-    const act: ManualAct = { environment, undated: undatedEvent(request, id) }
+    const undated = undatedAct({ id, customerId, actor, reason, ...request.act })
+    const act: ManualAct = { environment, undated }
     const read = () => readAccess({ environment, customerId, at: null })
     const ids = idempotencyKey === null ? [] : [id, formerActIdOf(environment, idempotencyKey)]
     let eventId = await findDone(act, ids)
@@ -125,23 +126,8 @@ function refuseUnblocked(productId: string | null, blocks: readonly Block[]): vo
   throw new LatchkeyError('block_not_found', detail)
 }
 
-function undatedEvent({ act, customerId, actor, reason }: ActRequest, id: string): ManualAct['undated'] {
-  return undatedAct({
-    id,
-    type: act.type,
-    customerId,
-    actor,
-    reason,
-    ...('productId' in act && { productId: act.productId }),
-    ...('until' in act && { until: act.until }),
-    ...('accounts' in act && { accounts: act.accounts }),
-  })
-}
-
 type ActFields = Pick<ManualEvent, 'id' | 'type' | 'customerId' | 'actor' | 'reason'> &
-  Partial<Pick<ManualEvent, 'productId' | 'until'>> & {
-    readonly accounts?: Accounts
-  }
+  Partial<Pick<ManualEvent, 'productId' | 'until'> & { readonly accounts: Accounts }>
 
 /** The event of a change by hand, without its time; omitted fields are null. */
 export function undatedAct(fields: ActFields): ManualAct['undated'] {
