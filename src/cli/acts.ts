@@ -1,7 +1,7 @@
 import { InvalidArgumentError } from 'commander'
 import { LatchkeyError } from '../errors.js'
 import type { ActJson, ErasureJson } from '../handlers/customers.js'
-import { ACCOUNT_FACTS, type AccountFact, type Accounts, ofEach, PLATFORMS } from '../provider/accounts.js'
+import { ACCOUNT_FACTS, type AccountFact, ofEach, PLATFORMS } from '../provider/accounts.js'
 import {
   apiCommand,
   flag,
@@ -37,9 +37,7 @@ type AccountOption = OptionOf<AccountFact>
 /** `--community` for `communityId`, and so on. */
 export const ACCOUNT_OPTIONS = ACCOUNT_FACTS.map((fact) => fact.slice(0, -'Id'.length)) as AccountOption[]
 
-export function accountsNamed(
-  options: Readonly<Partial<Record<AccountOption, string | undefined>>>,
-): Accounts {
+export function accountsNamed(options: Readonly<Partial<Record<AccountOption, string | undefined>>>) {
   const named = ACCOUNT_OPTIONS.map((option) => [`${option}Id`, options[option]] as const)
   return Object.fromEntries(named.filter(([, id]) => id !== undefined))
 }
@@ -50,11 +48,7 @@ type GivenAct = GivenApiCommand<{ readonly reason: typeof reason }>
  * What makes the ids of an act look like mistakes: a customer of whom nothing is known here, or only in the other
  * environment; a product that nobody knows. Asked before the act, which makes them known.
  */
-async function doubtsAbout(
-  { api, options }: GivenAct,
-  customerId: string,
-  productId?: string,
-): Promise<readonly string[]> {
+async function doubtsAbout({ api, options }: GivenAct, customerId: string, productId?: string) {
   const { environment } = api
   if (options.json || environment === undefined) return []
   const other = otherThan(environment)

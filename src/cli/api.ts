@@ -182,9 +182,6 @@ function brokenOff(cause: Error): LatchkeyError {
 }
 
 function unreachable(where: string, cause: unknown): LatchkeyError {
-  return new LatchkeyError(
-    'daemon_unreachable',
-    `no daemon answers at ${where}: start one with \`latchkey serve\``,
-    { cause },
-  )
+  const message = `no daemon answers at ${where}: start one with \`latchkey serve\``
+  return new LatchkeyError('daemon_unreachable', message, { cause })
 }

@@ -159,11 +159,7 @@ async function bringUpToDate({ file, postgres }: Config['database']) {
 }
 
 /** @throws {LatchkeyError} `usage` if the database is not a file, but PostgreSQL, which has tools of its own */
-async function fileOf(
-  options: SharedOptions,
-  context: CliContext,
-  instead: string,
-): Promise<{ readonly file: string }> {
+async function fileOf(options: SharedOptions, context: CliContext, instead: string) {
   const { database } = (await loadNamedConfig(options, context)).config
   if (database.postgres === undefined) return database
   throw new LatchkeyError('usage', `the database is PostgreSQL: ${instead}`)

@@ -32,11 +32,7 @@ export const doctorCommand = command('doctor', {
 })
 
 /** The daemon's findings; or, if none answers, findings made here, with the database opened read-only. */
-async function* findingsOf(
-  options: ApiOptions,
-  thorough: boolean,
-  context: CliContext,
-): AsyncGenerator<Finding> {
+async function* findingsOf(options: ApiOptions, thorough: boolean, context: CliContext) {
   const { isListening, localApi, withApi } = await import('./find-api.js')
   if (options.url !== undefined) {
     yield* (await withApi(options, context, (api) => api.get<DoctorJson>('/doctor', { thorough }))).findings

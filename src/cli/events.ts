@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
-import type { NewFile } from '../config/write-file.js'
 import { counted } from '../doctor/finding.js'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import type { EventDetailJson, ExportJson, StoredEventJson } from '../handlers/events.js'
@@ -209,16 +208,12 @@ async function readEvent(api: Api, eventId: string): Promise<EventDetailJson> {
   })
 }
 
-interface Output extends Pick<NewFile, 'write' | 'discard'> {
-  readonly finish: () => void
-}
-
 /**
  * Begins a file that must not be there yet.
  * @throws {LatchkeyError} `output_failed`, also while it is written, and if it has appeared meanwhile; `usage` for a
  * name that belongs to the database
  */
-async function openOutput(path: string, { config }: Api): Promise<Output> {
+async function openOutput(path: string, { config }: Api) {
   const { beginFile } = await import('../config/write-file.js')
   const { assertNotOwnFile } = await import('../store/sqlite/file.js')
   if (config !== null) assertNotOwnFile(config.database.file, path)
@@ -236,7 +231,7 @@ async function openOutput(path: string, { config }: Api): Promise<Output> {
     return beginFile(path)
   })
   return {
-    write: (content) => orFailed(() => file.write(content)),
+    write: (content: Uint8Array) => orFailed(() => file.write(content)),
     finish: () => orFailed(() => file.finish({ replace: false })),
     discard: file.discard,
   }

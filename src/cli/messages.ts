@@ -71,11 +71,8 @@ export const messageCommands = [
       const result = await api.send<WebhookTestJson>('POST', path, { body: { type, environment } })
       const { id, delivered, status, error, ms } = result
       show(result, () => `${id}: ${status === null ? error : `answered ${status}`} in ${ms} ms\n`)
-      if (!delivered)
-        throw new LatchkeyError(
-          'checks_failed',
-          'the receiver did not accept the message: fix it and test again',
-        )
+      const refused = 'the receiver did not accept the message: fix it and test again'
+      if (!delivered) throw new LatchkeyError('checks_failed', refused)
     },
   }),
 ]

@@ -30,10 +30,7 @@ import { linesText } from './text.js'
 const DIFFERENCES_NAMED = 1_000
 
 /** Each is the address of a database, as in the config; if omitted, it is the configured one. */
-interface MoveOptions extends SharedOptions {
-  readonly from?: string | undefined
-  readonly to?: string | undefined
-}
+type MoveOptions = SharedOptions & Readonly<Partial<Record<'from' | 'to', string | undefined>>>
 
 /**
  * Moves a whole store from SQLite to PostgreSQL, and compares what is stored there with what its events say.

@@ -31,10 +31,7 @@ function barOf(share: number): string {
   return `${'█'.repeat(full)}${'░'.repeat(BAR_WIDTH - full)} ${String(Math.floor(done * 100)).padStart(3)} %`
 }
 
-export async function withProgress<T>(
-  context: CliContext,
-  work: (progress: Progress) => Promise<T>,
-): Promise<T> {
+export async function withProgress<T>(context: CliContext, work: (progress: Progress) => Promise<T>) {
   const progress = createProgress(context)
   try {
     return await work(progress)

@@ -96,10 +96,7 @@ type BodyLine = Pick<NumberedLine, 'number'> & { readonly text: string | Buffer 
  * One body if the whole input is one, on however many lines; else one for each line.
  * @throws {LatchkeyError} `input_failed` if it is neither
  */
-async function bodiesIn(
-  file: string,
-  bytes: AsyncIterable<Buffer>,
-): Promise<AsyncIterable<BodyLine> | Iterable<BodyLine>> {
+async function bodiesIn(file: string, bytes: AsyncIterable<Buffer>) {
   const { MAX_LINE_BYTES, numberedLines } = await import('./import-input.js')
   const chunks: Buffer[] = []
   let size = 0
@@ -130,10 +127,8 @@ async function assertLines(file: string, text: string): Promise<void> {
   if (first === undefined || jsonIn(first) !== undefined) return
   if (others.some((line) => isJsonObject(jsonIn(line)))) return
   const name = file === '-' ? 'standard input' : file
-  throw new LatchkeyError(
-    'input_failed',
-    `${name} is neither one JSON body nor one JSON body on each line: not valid JSON${await placeOfFault(text)}`,
-  )
+  const message = `${name} is neither one JSON body nor one JSON body on each line: not valid JSON${await placeOfFault(text)}`
+  throw new LatchkeyError('input_failed', message)
 }
 
 /** Quotes nothing, since a body may hold personal data. */

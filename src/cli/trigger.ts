@@ -181,10 +181,8 @@ export function chooseEndpoint(
 export function currentSecret({ name, secrets }: Endpoint, now: number): string {
   const current = secrets.find(({ notAfter }) => notAfter === null || now < notAfter)
   if (current !== undefined) return current.secret
-  throw new LatchkeyError(
-    'usage',
-    `every secret of the endpoint ${name} has passed its notAfter: add a current one to the config`,
-  )
+  const message = `every secret of the endpoint ${name} has passed its notAfter: add a current one to the config`
+  throw new LatchkeyError('usage', message)
 }
 
 /**

@@ -106,9 +106,7 @@ export function createClient(options: ClientOptions) {
     }
   }
 
-  async function askMany(
-    pairs: readonly (Needed & { readonly customerId: string })[],
-  ): Promise<readonly Check[]> {
+  async function askMany(pairs: readonly (Needed & { readonly customerId: string })[]) {
     const checks = pairs.map(({ customerId, feature, productId }) => ({ customerId, feature, productId }))
     const init = { method: 'POST', headers: JSON_TYPE, body: JSON.stringify({ checks }) }
     try {

@@ -100,9 +100,7 @@ export function validPathId(customerId: string): string {
   throw invalid(`The customer id "${customerId}" can't be in a URL: ask with checkMany.`)
 }
 
-export function validPairs<Pair extends Needed & { readonly customerId: string }>(
-  pairs: readonly Pair[],
-): readonly Pair[] {
+export function validPairs<Pair extends Needed & { readonly customerId: string }>(pairs: readonly Pair[]) {
   if (!Array.isArray(pairs)) throw invalid('checkMany needs an array.')
   for (const pair of pairs) {
     validNeeded(pair)

@@ -29,11 +29,7 @@ export interface ExportPage extends ExportPlace {
  * The next stored events that match a filter, oldest first, each followed by other bodies that came under its id: so
  * an import in this order keeps the same body. The last page has reached the newest.
  */
-export async function readExportPage(
-  db: Db,
-  filter: EventFilter,
-  place: ExportPlace | null,
-): Promise<ExportPage> {
+export async function readExportPage(db: Db, filter: EventFilter, place: ExportPlace | null) {
   const newest = place?.newest ?? (await newestSeq(db))
   const lines: string[] = []
   const counts = { delivery: 0, reading: 0, removed: 0, altered: 0 }

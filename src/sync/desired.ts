@@ -162,11 +162,7 @@ export function linkedAccounts(customerId: string, accounts: Accounts): readonly
 }
 
 /** Products that each customer has access to, as last saved. */
-export async function loadActiveProducts(
-  db: Db,
-  environment: Environment,
-  customerIds: readonly string[],
-): Promise<ReadonlyMap<string, readonly string[]>> {
+export async function loadActiveProducts(db: Db, environment: Environment, customerIds: readonly string[]) {
   const found = [...(await loadEntitlements(db, environment, customerIds))]
   const activeIn = (records: readonly EntitlementRecord[]) =>
     records.filter(({ active }) => active).map(({ productId }) => productId)
@@ -192,10 +188,7 @@ export interface DesireInputs {
 /** By `targetKey`, the products that give membership in it, in one environment. */
 export type ProductsOfTarget = ReadonlyMap<string, ReadonlySet<string>>
 
-export function productsOfTargets(
-  products: readonly SyncedProduct[],
-  environment: Environment,
-): ProductsOfTarget {
+export function productsOfTargets(products: readonly SyncedProduct[], environment: Environment) {
   const found = new Map<string, Set<string>>()
   for (const { id, targets } of products) {
     for (const target of targets.filter((one) => one.environment === environment)) {

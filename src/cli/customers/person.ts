@@ -46,12 +46,7 @@ export async function findPerson(api: Api, way: PersonWay, text: string): Promis
  * Makes sure that what was given as the product is not the id of a customer, given beside an option that names one.
  * @throws {LatchkeyError} `usage`
  */
-export async function assertNoPerson(
-  api: Api,
-  way: PersonWay,
-  productId: string,
-  customerId: string,
-): Promise<void> {
+export async function assertNoPerson(api: Api, way: PersonWay, productId: string, customerId: string) {
   if (productId !== customerId && !(await isPerson(api, productId))) return
   const message = `${productId} is a customer, not a product, and --${way} names the customer: leave one out`
   throw new LatchkeyError('usage', message)

@@ -171,10 +171,7 @@ export function inspectionAs(calls: Calls, botId: string) {
 }
 
 /** Checks that the bot is in each guild, with the permission and the role position to give each role. */
-export async function checkTargets(
-  calls: Calls,
-  targets: readonly DiscordTarget[],
-): Promise<readonly CheckFinding[]> {
+export async function checkTargets(calls: Calls, targets: readonly DiscordTarget[]) {
   try {
     const { id, username } = await readBot(calls)
     const findings: CheckFinding[] = [

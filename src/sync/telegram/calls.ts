@@ -131,11 +131,7 @@ const LONGEST_WAIT_SECONDS = 86_400
  * @param now epoch milliseconds
  * @param withoutToken removes the token from a text
  */
-export function failureOf(
-  error: unknown,
-  now: number,
-  withoutToken: (text: string) => string,
-): RetryableError | ActionRequiredError {
+export function failureOf(error: unknown, now: number, withoutToken: (text: string) => string) {
   // A proxy before Telegram may answer with JSON of its own, without Telegram's error code.
   if (!(error instanceof GrammyError) || error.error_code === undefined) {
     const message = 'Telegram could not be reached, or did not answer in time.'

@@ -6,7 +6,6 @@ import {
   accountInvalid,
   type CheckFinding,
   failedCheck,
-  type Observation,
   type Platform,
 } from '../platform.js'
 import { type TelegramTarget, targetKey } from '../target.js'
@@ -89,11 +88,7 @@ export function createTelegramPlatform(
   }
 }
 
-async function memberStatus(
-  groups: Groups,
-  groupId: string,
-  userId: number,
-): Promise<Observation | 'not_recognised'> {
+async function memberStatus(groups: Groups, groupId: string, userId: number) {
   try {
     const member = await groups.within(groupId, (api, chatId) => api.getChatMember(chatId, userId))
     return isIn(member) ? 'member' : 'absent'
