@@ -58,7 +58,9 @@ export const accessCommands = [
         return 'productId' in answer ? oneText(answer, other, paint) : table([featureCells(answer)], paint)
       })
       if (json) return
-      if ('unknown' in answer) context.err(`warning: ${unknownText(feature, productId)}\n`)
+      const of = `no product in the config gives the feature ${feature}`
+      if ('unknown' in answer)
+        context.err(`warning: ${productId === undefined ? of : unknownProductText(productId)}\n`)
       const isConfigured = api.config?.endpoints.some((endpoint) => endpoint.environment === environment)
       if (isConfigured === false) context.err(`note: no ${environment} endpoint is configured\n`)
     },
@@ -85,12 +87,6 @@ export const accessCommands = [
     },
   }),
 ]
-
-function unknownText(feature: string | undefined, productId = ''): string {
-  return feature === undefined
-    ? unknownProductText(productId)
-    : `no product in the config gives the feature ${feature}`
-}
 
 /** What they have in the other environment; null if the key may not ask, since a hint must not fail the command. */
 function readOther<Answer>(api: Api, path: string, environment: Environment, at: string | undefined) {

@@ -93,11 +93,8 @@ export function instantFrom(text: string, now: number, direction: 1 | -1): numbe
 }
 
 /** Refuses a stretch of time that ends before it begins. Throws `usage`. */
-export function checkStretch({
-  options: { from, to },
-}: {
-  readonly options: { readonly from: number | undefined; readonly to: number | undefined }
-}): void {
+export function checkStretch({ options }: { options: Readonly<Record<'from' | 'to', number | undefined>> }) {
+  const { from, to } = options
   if (from !== undefined && to !== undefined && from > to)
     throw new LatchkeyError('usage', '--from is later than --to')
 }

@@ -7,12 +7,15 @@ import type { CliContext } from './context.js'
 const WORK_FAILED = 1
 const WRONG_USE = 2
 
+const SHOWN = ['commander.version', 'commander.help', 'commander.helpDisplayed']
 const NONE: readonly Issue[] = []
 const WRONG_USE_CODES: readonly ErrorCode[] = ['usage', 'config_invalid', 'config_missing']
 
 /** Reports an error on standard error, and returns the exit code: 1 the work failed, 2 wrong use. */
 export function reportFailure(error: unknown, { err }: CliContext, json: boolean): number {
-  if (error instanceof CommanderError && isShown(error)) return error.exitCode === 0 ? 0 : WRONG_USE
+  // Commander has already shown the version or the help.
+  const isShown = error instanceof CommanderError && SHOWN.includes(error.code)
+  if (isShown) return error.exitCode === 0 ? 0 : WRONG_USE
   const { exitCode, ...failure } = describeFailure(error)
   if (json) {
     err(jsonLine({ error: failure }))
@@ -69,9 +72,4 @@ function listenText(error: NodeJS.ErrnoException, host: string, port: number): s
     default:
       return `can't listen on ${host}:${port}, ${refusalText(error)}: ${ANOTHER_HOST}`
   }
-}
-
-/** Commander has already shown the version or the help. */
-function isShown({ code }: CommanderError): boolean {
-  return ['commander.version', 'commander.help', 'commander.helpDisplayed'].includes(code)
 }

@@ -86,12 +86,8 @@ function placesOf(options: MoveOptions, configured: Config['database'], context:
 function addressIn(options: MoveOptions, name: 'from' | 'to', { env, folder }: CliContext) {
   if (options[name] === undefined) return undefined
   const readFile = (path: string) => readFileSync(path, 'utf8')
-  const { value, problems } = resolveReferences(options[name], {
-    env,
-    folder,
-    readFile,
-    mayLackSecrets: false,
-  })
+  const whole = { env, folder, readFile, mayLackSecrets: false }
+  const { value, problems } = resolveReferences(options[name], whole)
   const { data, error } = databaseSchema.safeParse({ url: value }, { error: describeIssue })
   const wrong = problems[0] ?? error?.issues[0]
   if (data === undefined || wrong !== undefined)

@@ -79,17 +79,12 @@ export function listErasures(file: string, acts: readonly ErasureAct[]): void {
   const opened = openSync(file, 'a')
   try {
     // The line break comes first, to end a line cut off by a crash.
-    writeSync(opened, `${endsWithinLine(file) ? '\n' : ''}${lines.join('\n')}\n`)
+    writeSync(opened, `${/[^\n]$/.test(readFileSync(file, 'utf8')) ? '\n' : ''}${lines.join('\n')}\n`)
     fsyncSync(opened)
   } finally {
     closeSync(opened)
   }
   sync(dirname(file))
-}
-
-function endsWithinLine(file: string): boolean {
-  const text = readFileSync(file, 'utf8')
-  return text !== '' && !text.endsWith('\n')
 }
 
 /**

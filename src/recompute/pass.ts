@@ -1,7 +1,6 @@
 /* One pass over the stored events: which are done, what comes next, and what has to be searched for at the end. */
 
 import { seqsInHistory } from '../entitlements/history.js'
-import type { Policy } from '../entitlements/policy.js'
 import { isNewerLink, linkOf, type PaymentLink } from '../entitlements/source-of.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { addFacts, type CustomerFacts, type Reference, referencesIn } from '../provider/facts.js'
@@ -9,13 +8,14 @@ import type { CustomerRecord } from '../store/customers.js'
 import { matchesFilter, scanEventHeaders } from '../store/event-walk.js'
 import {
   type Concern,
-  type JobScope,
+  type JobPart,
   loadGroupRows,
   loadGroupRowsBeyond,
   loadHistories,
   placeOf,
   type ReplayCounts,
   type SourceHistory,
+  type StoredJob,
 } from '../store/recompute.js'
 import { type Db, ENVIRONMENTS, type PersonKey } from '../store/schema.js'
 import { concernsIn, type Differences, differencesIn } from './differences.js'
@@ -42,21 +42,10 @@ export const PACE = {
 const FIRST_READ = 50
 const ROWS_AT_ONCE = 500
 
-interface PassJob extends JobScope {
-  readonly policy: Policy
-  /** The newest stored event when it began: later ones are read and folded by the current program anyway. */
-  readonly newest: number
-}
+type PassJob = Pick<StoredJob, 'scope' | 'endpoints' | 'policy' | 'newest'>
 
 /** Where a pass begins, or one that was interrupted continues. */
-interface Place {
-  /** All events up to this number are done. */
-  readonly reached: number
-  /** Events beyond that are done. */
-  readonly ahead: readonly number[]
-  readonly counts: ReplayCounts
-  readonly concerned: readonly Concern[]
-}
+type Place = Pick<StoredJob, 'reached' | 'counts'> & JobPart
 
 /** A group, compared; and what is known since. */
 export interface Settled {

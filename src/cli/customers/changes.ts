@@ -76,7 +76,7 @@ export const changesCommand = apiCommand('changes', {
     const items = found.slice(0, limit)
     // Of a page that had more than the limit leaves, the rest comes after the last one shown.
     const next = found.length > limit ? (items.at(-1)?.cursor ?? null) : cursor
-    const acts = options.json ? NO_ACTS : await actsBehind(items, api)
+    const acts: Acts = options.json ? new Map() : await actsBehind(items, api)
     const cells = (change: ChangeJson) => changeCells(change, acts)
     show({ items, hasMore: next !== null, next }, listText(items, cells, 'no change matches'))
     if (options.json) return
@@ -93,8 +93,6 @@ type Acts = ReadonlyMap<string, Act>
 
 type Act = NonNullable<EventDetailJson['normalized']>
 
-const NO_ACTS: Acts = new Map()
-
 /** Those behind these changes, as far as the API shows them: their reasons must not fail the command. */
 async function actsBehind(changes: readonly ChangeJson[], api: Api): Promise<Acts> {
   const acts = new Map<string, Act>()
@@ -110,9 +108,7 @@ async function actsBehind(changes: readonly ChangeJson[], api: Api): Promise<Act
   return acts
 }
 
-type Turn = 'lost' | 'gained' | 'changed'
-
-function turnOf({ before, after }: ChangeJson): Turn {
+function turnOf({ before, after }: ChangeJson) {
   if (before.active === after.active) return 'changed'
   return after.active ? 'gained' : 'lost'
 }
@@ -140,22 +136,16 @@ function endText({ before, after, cause }: ChangeJson): string {
 }
 
 /** @param act the type of the change by hand that caused it, if one did and is known */
-function reasonOf(change: ChangeJson, act: string | undefined): string {
-  const { before, after } = change
-  if (!after.active && act === 'manual.erased') return 'the customer was erased'
-  switch (turnOf(change)) {
-    case 'lost':
-      return statusText(after.status, act)
-    case 'gained': {
-      const end = after.until === null ? '' : `until ${after.until}`
-      return before.status === 'blocked' ? `unblocked ${end}`.trimEnd() : end
-    }
-    case 'changed':
-      if (!after.active) return statusText(after.status, act)
-      if (after.until !== before.until)
-        return after.until === null ? 'its end is removed' : `ends at ${after.until}`
-      return after.status === 'ending' ? 'will be canceled when its period ends' : after.status
+function reasonOf({ before, after }: ChangeJson, act: string | undefined): string {
+  if (!after.active)
+    return act === 'manual.erased' ? 'the customer was erased' : statusText(after.status, act)
+  if (!before.active) {
+    const end = after.until === null ? '' : `until ${after.until}`
+    return before.status === 'blocked' ? `unblocked ${end}`.trimEnd() : end
   }
+  if (after.until !== before.until)
+    return after.until === null ? 'its end is removed' : `ends at ${after.until}`
+  return after.status === 'ending' ? 'will be canceled when its period ends' : after.status
 }
 
 /** Why there is no access. */
