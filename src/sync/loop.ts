@@ -12,8 +12,8 @@ const LEAST_MS = 20
 export interface LoopDeps {
   readonly look: () => Promise<void>
   readonly work: () => Promise<void>
-  /** When the next work is due, in epoch milliseconds; null: nothing is scheduled. */
-  readonly nextAt: () => Promise<number | null>
+  /** When further work is due, in epoch milliseconds. */
+  readonly nextAt: () => Promise<readonly number[]>
   /** Epoch milliseconds. */
   readonly clock: () => number
   readonly log: Logger
@@ -36,7 +36,7 @@ export function createLoop({ look, work, nextAt, clock, log }: LoopDeps) {
     if (isStopping) return
     const begun = doing()
       .then(nextAt)
-      .then((at) => schedule(at === null ? IDLE_MS : at - clock()))
+      .then((times) => schedule(Math.min(...times, Number.POSITIVE_INFINITY) - clock()))
       .catch((error: unknown) => {
         if (isStopping) return
         log.error({ err: error }, 'sync failed; retrying in a few seconds')

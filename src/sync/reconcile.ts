@@ -87,8 +87,8 @@ export function createReconciler(
     work: oneAtATime(async () => {
       while (mayCall() && (await round())) await turn()
     }),
-    /** When the next work is due, in epoch milliseconds; null: nothing is scheduled. */
-    async nextAt(): Promise<number | null> {
+    /** When further work is due, in epoch milliseconds. */
+    async nextAt(): Promise<readonly number[]> {
       const times: number[] = []
       for (const target of targets()) {
         const opensAt = !context.platforms.has(name) ? null : gate.opensAt(target)
@@ -96,7 +96,7 @@ export function createReconciler(
         const dueAt = await nextDueAt(db, target, await isHeld(db, target, removals(), clock()))
         if (dueAt !== null) times.push(Math.max(dueAt, opensAt))
       }
-      return times.length === 0 ? null : Math.min(...times)
+      return times
     },
   }
 }

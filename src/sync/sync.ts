@@ -98,9 +98,8 @@ export async function createSync({
     },
     work,
     nextAt: async () => {
-      if (!context.mayCall()) return null
-      const times = (await Promise.all(reconcilers.map((one) => one.nextAt()))).filter((at) => at !== null)
-      return times.length === 0 ? null : Math.min(...times)
+      if (!context.mayCall()) return []
+      return (await Promise.all(reconcilers.map((one) => one.nextAt()))).flat()
     },
     clock,
     log,
