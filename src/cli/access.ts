@@ -58,9 +58,8 @@ export const accessCommands = [
         return 'productId' in answer ? oneText(answer, other, paint) : table([featureCells(answer)], paint)
       })
       if (json) return
-      const of = `no product in the config gives the feature ${feature}`
-      if ('unknown' in answer)
-        context.err(`warning: ${productId === undefined ? of : unknownProductText(productId)}\n`)
+      const unknown = productId === undefined ? unknownFeatureText(feature) : unknownProductText(productId)
+      if ('unknown' in answer) context.err(`warning: ${unknown}\n`)
       const isConfigured = api.config?.endpoints.some((endpoint) => endpoint.environment === environment)
       if (isConfigured === false) context.err(`note: no ${environment} endpoint is configured\n`)
     },
@@ -87,6 +86,8 @@ export const accessCommands = [
     },
   }),
 ]
+
+const unknownFeatureText = (id = '') => `no product in the config gives the feature ${id}`
 
 /** What they have in the other environment; null if the key may not ask, since a hint must not fail the command. */
 function readOther<Answer>(api: Api, path: string, environment: Environment, at: string | undefined) {

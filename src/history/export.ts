@@ -17,12 +17,10 @@ export interface ExportPlace {
   readonly newest: number
 }
 
-/** What was exported, by result: nothing is left out silently. `reading`: without a signature. */
-export type ExportCounts = Readonly<Record<'delivery' | 'reading' | MissingDelivery, number>>
-
 export interface ExportPage extends ExportPlace {
   readonly lines: readonly string[]
-  readonly counts: ExportCounts
+  /** By result: nothing is left out silently. `reading`: without a signature. */
+  readonly counts: Readonly<Record<'delivery' | 'reading' | MissingDelivery, number>>
 }
 
 /**

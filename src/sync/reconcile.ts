@@ -271,9 +271,7 @@ function createJudge({ gate, clock, random, log }: SyncContext, name: AdapterNam
     const retry = (at: number, countsAsAttempt = false) => ({ kind: 'retry', at, countsAsAttempt }) as const
     if (error instanceof ActionRequiredError) {
       if (width === 'call') return { ...failed, next: { kind: 'park', mayHeal: error.mayHeal } }
-      if (isNew) {
-        log.error(fields, 'calls are stopped: fix the problem, then run `latchkey sync run`')
-      }
+      if (isNew) log.error(fields, 'calls are stopped: fix the problem, then run `latchkey sync run`')
       return { ...failed, isStop: true, next: retry(now) }
     }
     const { notBefore, isRefused } = error
