@@ -20,67 +20,77 @@ const SOURCES_SHOWN = 3
 
 const AT = { at: value('<time>', 'as of this time (default: now)', parseInstant) }
 
-/** `latchkey check`: what a customer may use. No access is an answer, not a failure. */
-const checkCommand = apiCommand('check <customer> [product]', {
-  kind: 'asks',
-  about: 'show what a customer may use',
-  examples: [
-    'check cus_1',
-    'check --email ada@example.com',
-    'check cus_1 pro_1 --at 2026-01-31T00:00:00Z',
-    'check cus_1 --feature export',
-  ],
-  arguments: { product: 'the product id (default: every product)' },
-  options: { ...AT, feature: value('<id>', 'a feature instead of a product', parseId) },
-  check({ options, args: [, productId] }) {
-    if (productId !== undefined && options.feature !== undefined)
-      throw new LatchkeyError('usage', 'pass a product or --feature, not both')
-  },
-  async run({ api, options, args: [customerId = '', productId], context, show }) {
-    const { feature, json } = options
-    const at = isoTime(options.at)
-    const path = pathOf('entitlements', customerId)
-    const below = feature === undefined ? (productId === undefined ? [] : [productId]) : ['features', feature]
-    const asked = `${path}${pathOf(...below)}`
-    const answer = await api.get<AccessJson | ProductAccessJson | FeatureAccessJson>(asked, {
-      environment: api.environment,
-      at,
-    })
-    const { environment } = answer
-    const isNobody =
-      'entitlements' in answer &&
-      answer.entitlements.length === 0 &&
-      (await isUnknownIn(api, environment, customerId))
-    const isNothing =
-      'entitlements' in answer
-        ? answer.entitlements.length === 0
-        : 'status' in answer && answer.status === 'none'
-    const other =
-      json || !isNothing ? null : await readOther<AccessJson>(api, path, otherThan(environment), at)
-    show(isNobody ? { ...answer, unknown: true } : answer, (paint) => {
-      if ('entitlements' in answer) return allText(answer, other, isNobody, paint)
-      return 'productId' in answer ? oneText(answer, other, paint) : table([featureCells(answer)], paint)
-    })
-    if (json) return
-    if ('unknown' in answer) context.err(`warning: ${unknownText(feature, productId)}\n`)
-    const isConfigured = api.config?.endpoints.some((endpoint) => endpoint.environment === environment)
-    if (isConfigured === false) context.err(`note: no ${environment} endpoint is configured\n`)
-  },
-})
+export const accessCommands = [
+  apiCommand('check <customer> [product]', {
+    kind: 'asks',
+    about: 'show what a customer may use',
+    examples: [
+      'check cus_1',
+      'check --email ada@example.com',
+      'check cus_1 pro_1 --at 2026-01-31T00:00:00Z',
+      'check cus_1 --feature export',
+    ],
+    arguments: { product: 'the product id (default: every product)' },
+    options: { ...AT, feature: value('<id>', 'a feature instead of a product', parseId) },
+    check({ options, args: [, productId] }) {
+      if (productId !== undefined && options.feature !== undefined)
+        throw new LatchkeyError('usage', 'pass a product or --feature, not both')
+    },
+    async run({ api, options, args: [customerId = '', productId], context, show }) {
+      const { feature, json } = options
+      const at = isoTime(options.at)
+      const path = pathOf('entitlements', customerId)
+      const below = feature === undefined ? [productId ?? []].flat() : ['features', feature]
+      const asked = `${path}${pathOf(...below)}`
+      const query = { environment: api.environment, at }
+      const answer = await api.get<AccessJson | ProductAccessJson | FeatureAccessJson>(asked, query)
+      const { environment } = answer
+      const isNothing =
+        'entitlements' in answer
+          ? answer.entitlements.length === 0
+          : 'status' in answer && answer.status === 'none'
+      const isNobody =
+        'entitlements' in answer && isNothing && (await isUnknownIn(api, environment, customerId))
+      const other =
+        json || !isNothing ? null : await readOther<AccessJson>(api, path, otherThan(environment), at)
+      show(isNobody ? { ...answer, unknown: true } : answer, (paint) => {
+        if ('entitlements' in answer) return allText(answer, other, isNobody, paint)
+        return 'productId' in answer ? oneText(answer, other, paint) : table([featureCells(answer)], paint)
+      })
+      if (json) return
+      const unknown = productId === undefined ? unknownFeatureText(feature) : unknownProductText(productId)
+      if ('unknown' in answer) context.err(`warning: ${unknown}\n`)
+      const isConfigured = api.config?.endpoints.some((endpoint) => endpoint.environment === environment)
+      if (isConfigured === false) context.err(`note: no ${environment} endpoint is configured\n`)
+    },
+  }),
+  apiCommand('explain <customer> <product>', {
+    kind: 'asks',
+    about: 'show why a customer may or may not use a product, event by event',
+    examples: [
+      'explain cus_1 pro_1',
+      'explain --payment pay_1 pro_1',
+      'explain cus_1 pro_1 --at 2026-01-31T00:00:00Z',
+    ],
+    options: AT,
+    async run({ api, options, args: [customerId = '', productId = ''], context, show }) {
+      const at = isoTime(options.at)
+      const path = pathOf('entitlements', customerId, productId, 'explanation')
+      const explanation = await api.get<ExplanationJson>(path, { environment: api.environment, at })
+      show(explanation, (paint) => explanationText(explanation, paint))
+      if (options.json || explanation.entitlement.status !== 'none') return
+      const environment = otherThan(explanation.environment)
+      const status = (await readOther<ExplanationJson>(api, path, environment, at))?.entitlement.status
+      if (status !== undefined && status !== 'none')
+        context.out(`In ${environment}: ${productId} ${status} (--environment ${environment} explains it)\n`)
+    },
+  }),
+]
 
-function unknownText(feature: string | undefined, productId = ''): string {
-  return feature === undefined
-    ? unknownProductText(productId)
-    : `no product in the config gives the feature ${feature}`
-}
+const unknownFeatureText = (id = '') => `no product in the config gives the feature ${id}`
 
 /** What they have in the other environment; null if the key may not ask, since a hint must not fail the command. */
-function readOther<Answer>(
-  api: Api,
-  path: string,
-  environment: Environment,
-  at: string | undefined,
-): Promise<Answer | null> {
+function readOther<Answer>(api: Api, path: string, environment: Environment, at: string | undefined) {
   return api.get<Answer>(path, { environment, at }).catch(() => null)
 }
 
@@ -111,12 +121,8 @@ function oneText(entitlement: EntitlementJson, other: AccessJson | null, paint: 
 /** `export  active  (by pro_1)`, or `export  inactive  until 2026-01-31T00:00:00.000Z  (pro_1 or pro_2 would give it)`. */
 function featureCells({ id, active, until, productIds }: FeatureJson): string[] {
   const given = active ? `(by ${productIds.join(', ')})` : `(${productIds.join(' or ')} would give it)`
-  return [
-    id,
-    active ? 'active' : 'inactive',
-    until === null ? '' : `until ${until}`,
-    productIds.length === 0 ? '' : given,
-  ]
+  const end = until === null ? '' : `until ${until}`
+  return [id, active ? 'active' : 'inactive', end, productIds.length === 0 ? '' : given]
 }
 
 /** `pro_1  active  past due  since 2026-01-31T00:00:00.000Z  (payment pay_2; ended: payment pay_1)`. */
@@ -124,19 +130,12 @@ function entitlementCells({ productId, status, pastDue, since, until, sources }:
   const namesOf = (isActive: boolean) =>
     firstFew(sources.flatMap(({ active, kind, id }) => (active === isActive ? [`${kind} ${id}`] : [])))
   const [active, ended] = [namesOf(true), namesOf(false)]
-  const reasons = [...(active === '' ? [] : [active]), ...(ended === '' ? [] : [`ended: ${ended}`])]
+  const reasons = [active, ended && `ended: ${ended}`].filter((text) => text !== '').join('; ')
   // An announced cancellation has no known end until it takes effect.
   const paid = status === 'ending' && until === null ? paidUntil(sources) : null
-  const times = { since, until, 'paid until': paid }
-  return [
-    productId,
-    status,
-    pastDue ? 'past due' : '',
-    Object.entries(times)
-      .flatMap(([name, time]) => (time === null ? [] : [`${name} ${time}`]))
-      .join('  '),
-    reasons.length === 0 ? '' : `(${reasons.join('; ')})`,
-  ]
+  const times = Object.entries({ since, until, 'paid until': paid })
+  const known = times.flatMap(([name, time]) => (time === null ? [] : [`${name} ${time}`])).join('  ')
+  return [productId, status, pastDue ? 'past due' : '', known, reasons && `(${reasons})`]
 }
 
 /** `payment pay_1, payment pay_2, payment pay_3 and 105 more`: the rest is in the answer as JSON. */
@@ -160,29 +159,6 @@ function productsText(entitlements: readonly EntitlementJson[]): string | null {
 }
 
 type SourceJson = ExplanationJson['sources'][number]
-
-/** `latchkey explain`: why a customer may or may not use a product. An unknown customer is an answer, not a failure. */
-const explainCommand = apiCommand('explain <customer> <product>', {
-  kind: 'asks',
-  about: 'show why a customer may or may not use a product, event by event',
-  examples: [
-    'explain cus_1 pro_1',
-    'explain --payment pay_1 pro_1',
-    'explain cus_1 pro_1 --at 2026-01-31T00:00:00Z',
-  ],
-  options: AT,
-  async run({ api, options, args: [customerId = '', productId = ''], context, show }) {
-    const at = isoTime(options.at)
-    const path = pathOf('entitlements', customerId, productId, 'explanation')
-    const explanation = await api.get<ExplanationJson>(path, { environment: api.environment, at })
-    show(explanation, (paint) => explanationText(explanation, paint))
-    if (options.json || explanation.entitlement.status !== 'none') return
-    const environment = otherThan(explanation.environment)
-    const status = (await readOther<ExplanationJson>(api, path, environment, at))?.entitlement.status
-    if (status !== undefined && status !== 'none')
-      context.out(`In ${environment}: ${productId} ${status} (--environment ${environment} explains it)\n`)
-  },
-})
 
 /** An explanation as text: the summary, then each source with its events in the order in which they count. */
 function explanationText(explanation: ExplanationJson, paint: Paint): string {
@@ -232,5 +208,3 @@ function sourceText({ kind, id, rail, intervals, events }: SourceJson, paint: Pa
   ])
   return section(`${kind} ${id}${paid}`, [...(access.length === 0 ? ['no access'] : access), ...eventLines])
 }
-
-export const accessCommands = [checkCommand, explainCommand]

@@ -1,9 +1,17 @@
 import { InvalidArgumentError } from 'commander'
-import { DURATION_PATTERN, parseDuration } from '../config/duration.js'
 import { LatchkeyError } from '../errors.js'
 import type { ActJson, ErasureJson } from '../handlers/customers.js'
-import { ACCOUNT_FACTS, type AccountFact, type Accounts, ofEach, PLATFORMS } from '../provider/accounts.js'
-import { apiCommand, flag, type GivenApiCommand, instantIn, isoTime, required, value } from './command.js'
+import { ACCOUNT_FACTS, type AccountFact, ofEach, PLATFORMS } from '../provider/accounts.js'
+import {
+  apiCommand,
+  flag,
+  type GivenApiCommand,
+  instantFrom,
+  isoTime,
+  parser,
+  required,
+  value,
+} from './command.js'
 import { type CliContext, otherThan } from './context.js'
 import { isUnknownIn, isUnknownProduct, pathOf, unknownProductText } from './known.js'
 import { withProgress } from './progress.js'
@@ -17,12 +25,11 @@ function parseReason(text: string): string {
   throw new InvalidArgumentError('It must not be empty.')
 }
 
-function parseAccount(text: string): string {
-  const platforms = Object.values(PLATFORMS)
-  if (platforms.some(({ id }) => id.test(text))) return text
-  const forms = new Set(platforms.map(({ idForm }) => idForm))
-  throw new InvalidArgumentError(`Expected an account id: ${[...forms].join(', or ')}.`)
-}
+const ACCOUNTS = Object.values(PLATFORMS)
+const ACCOUNT_FORMS = [...new Set(ACCOUNTS.map(({ idForm }) => idForm))].join(', or ')
+const parseAccount = parser(`an account id: ${ACCOUNT_FORMS}`, (text) =>
+  ACCOUNTS.some(({ id }) => id.test(text)) ? text : null,
+)
 
 type OptionOf<Fact extends string> = Fact extends `${infer Name}Id` ? Name : never
 type AccountOption = OptionOf<AccountFact>
@@ -30,9 +37,7 @@ type AccountOption = OptionOf<AccountFact>
 /** `--community` for `communityId`, and so on. */
 export const ACCOUNT_OPTIONS = ACCOUNT_FACTS.map((fact) => fact.slice(0, -'Id'.length)) as AccountOption[]
 
-export function accountsNamed(
-  options: Readonly<Partial<Record<AccountOption, string | undefined>>>,
-): Accounts {
+export function accountsNamed(options: Readonly<Partial<Record<AccountOption, string | undefined>>>) {
   const named = ACCOUNT_OPTIONS.map((option) => [`${option}Id`, options[option]] as const)
   return Object.fromEntries(named.filter(([, id]) => id !== undefined))
 }
@@ -43,11 +48,7 @@ type GivenAct = GivenApiCommand<{ readonly reason: typeof reason }>
  * What makes the ids of an act look like mistakes: a customer of whom nothing is known here, or only in the other
  * environment; a product that nobody knows. Asked before the act, which makes them known.
  */
-async function doubtsAbout(
-  { api, options }: GivenAct,
-  customerId: string,
-  productId?: string,
-): Promise<readonly string[]> {
+async function doubtsAbout({ api, options }: GivenAct, customerId: string, productId?: string) {
   const { environment } = api
   if (options.json || environment === undefined) return []
   const other = otherThan(environment)
@@ -85,133 +86,104 @@ async function act(
 }
 
 function actText({ eventId, customerId, environment, entitlements }: ActJson, paint: Paint): string {
-  const rows = entitlements.map(({ productId, status, until }) => [
-    productId,
-    status,
-    until === null ? '' : `until ${until}`,
-  ])
+  const end = (until: string | null) => (until === null ? '' : `until ${until}`)
+  const rows = entitlements.map(({ productId, status, until }) => [productId, status, end(until)])
   const access = rows.length === 0 ? `${customerId} has no access in ${environment}\n` : table(rows, paint)
   return `done in ${environment}: ${eventId}\n${access}`
 }
 
-const NO_END = 'Expected an ISO 8601 time, such as 2026-01-31T00:00:00Z, or a duration, such as 30d.'
+const parseUntil = parser(
+  'an ISO 8601 time, such as 2026-01-31T00:00:00Z, or a duration, such as 30d',
+  (text, { now }) => instantFrom(text, now(), 1),
+)
 
-function parseUntil(text: string, { now }: CliContext): number {
-  const until = DURATION_PATTERN.test(text) ? now() + parseDuration(text) : instantIn(text)
-  if (until === null) throw new InvalidArgumentError(NO_END)
-  return until
-}
-
-/** `latchkey grant`: grants a product by hand, until a time or for good. */
-const grantCommand = apiCommand('grant <customer> <product>', {
-  kind: 'changes',
-  about: 'grant a product to a customer by hand',
-  examples: ['grant cus_1 pro_1 --until 30d --reason "support case 17"'],
-  options: {
-    until: value('<time>', 'a time, or a duration such as 30d (default: no end)', parseUntil),
-    reason: required(reason),
-  },
-  run: (given) =>
-    act(given, 'POST', ['grants'], { productId: given.args[1], until: isoTime(given.options.until) }),
-})
-
-/** `latchkey revoke`: revokes a grant made by hand; paid access stays. */
-const revokeCommand = apiCommand('revoke <customer> <product>', {
-  kind: 'changes',
-  about: 'revoke a manual grant',
-  examples: ['revoke cus_1 pro_1 --reason "trial is over"'],
-  options: { reason },
-  run: (given) => act(given, 'DELETE', ['grants', given.args[1] ?? '']),
-})
-
-const blockPath = (productId: string | undefined) => [
-  'blocks',
-  ...(productId === undefined ? [] : [productId]),
+export const actsCommands = [
+  apiCommand('grant <customer> <product>', {
+    kind: 'changes',
+    about: 'grant a product to a customer by hand',
+    examples: ['grant cus_1 pro_1 --until 30d --reason "support case 17"'],
+    options: {
+      until: value('<time>', 'a time, or a duration such as 30d (default: no end)', parseUntil),
+      reason: required(reason),
+    },
+    run: (given) =>
+      act(given, 'POST', ['grants'], { productId: given.args[1], until: isoTime(given.options.until) }),
+  }),
+  apiCommand('revoke <customer> <product>', {
+    kind: 'changes',
+    about: 'revoke a manual grant',
+    examples: ['revoke cus_1 pro_1 --reason "trial is over"'],
+    options: { reason },
+    run: (given) => act(given, 'DELETE', ['grants', given.args[1] ?? '']),
+  }),
+  apiCommand('block <customer> [product]', {
+    kind: 'changes',
+    about: 'block a customer, for one product or for all',
+    examples: ['block cus_1 --reason "chargeback under review"'],
+    arguments: { product: 'the product id (default: every product)' },
+    options: { reason: required(reason) },
+    run: (given) => act(given, 'PUT', blockPath(given.args[1])),
+  }),
+  apiCommand('unblock <customer> [product]', {
+    kind: 'changes',
+    about: 'lift the block on one product, or every block on a customer',
+    examples: ['unblock cus_1 --reason "review is over"'],
+    arguments: { product: 'the product id (default: every block)' },
+    options: { reason },
+    run: (given) => act(given, 'DELETE', blockPath(given.args[1])),
+  }),
+  apiCommand('link <customer>', {
+    kind: 'changes',
+    about: "link a customer's platform accounts; those you leave out stay as they are",
+    examples: ['link cus_1 --community 80351110224678912'],
+    options: {
+      ...ofEach(ACCOUNT_OPTIONS, (option) => value('<id>', `the id of the ${option} account`, parseAccount)),
+      reason,
+    },
+    check({ options }) {
+      if (Object.keys(accountsNamed(options)).length > 0) return
+      const names = ACCOUNT_OPTIONS.map((option) => `--${option}`)
+      throw new LatchkeyError('usage', `pass ${names.join(' or ')}`)
+    },
+    run: (given) => act(given, 'PUT', ['identities'], accountsNamed(given.options)),
+  }),
+  apiCommand('erase <customer>', {
+    kind: 'changes',
+    about: 'erase a customer: end their access and remove their personal data',
+    examples: ['erase cus_1 --reason "asked for it on 3 March" --yes'],
+    options: {
+      reason: value('<text>', 'the reason, without personal data: it is stored', parseReason),
+      yes: flag('confirm: this cannot be undone'),
+    },
+    check({ options, args: [customerId] }) {
+      if (options.yes) return
+      const what = `it ends the access of ${customerId || 'the customer'} and removes their personal data from everything stored`
+      throw new LatchkeyError('usage', `erase needs --yes: ${what}, which cannot be undone`)
+    },
+    async run(given) {
+      const { api, options, args, context, show } = given
+      const { environment, reason: why } = options
+      const [customerId = ''] = args
+      const doubts = await doubtsAbout(given, customerId)
+      const sent = { query: { environment }, body: { reason: why } }
+      const erased = await withProgress(context, (progress) => {
+        progress.show(null, `erasing ${customerId} …`)
+        return api.send<ErasureJson>('DELETE', pathOf('customers', customerId), sent)
+      })
+      show(erased, () => erasureText(erased))
+      // The answer itself says that nothing was known.
+      warn(
+        doubts.filter((doubt) => doubt.startsWith('note')),
+        context,
+      )
+    },
+  }),
 ]
 
-/** `latchkey block`: no access despite payments and grants, until unblocked. */
-const blockCommand = apiCommand('block <customer> [product]', {
-  kind: 'changes',
-  about: 'block a customer, for one product or for all',
-  examples: ['block cus_1 --reason "chargeback under review"'],
-  arguments: { product: 'the product id (default: every product)' },
-  options: { reason: required(reason) },
-  run: (given) => act(given, 'PUT', blockPath(given.args[1])),
-})
-
-/** `latchkey unblock`: lifts the block on one product, or every block. */
-const unblockCommand = apiCommand('unblock <customer> [product]', {
-  kind: 'changes',
-  about: 'lift the block on one product, or every block on a customer',
-  examples: ['unblock cus_1 --reason "review is over"'],
-  arguments: { product: 'the product id (default: every block)' },
-  options: { reason },
-  run: (given) => act(given, 'DELETE', blockPath(given.args[1])),
-})
-
-/** `latchkey link`: links platform accounts to a customer. */
-const linkCommand = apiCommand('link <customer>', {
-  kind: 'changes',
-  about: "link a customer's platform accounts; those you leave out stay as they are",
-  examples: ['link cus_1 --community 80351110224678912'],
-  options: {
-    ...ofEach(ACCOUNT_OPTIONS, (option) => value('<id>', `the id of the ${option} account`, parseAccount)),
-    reason,
-  },
-  check({ options }) {
-    if (Object.keys(accountsNamed(options)).length > 0) return
-    const names = ACCOUNT_OPTIONS.map((option) => `--${option}`)
-    throw new LatchkeyError('usage', `pass ${names.join(' or ')}`)
-  },
-  run(given) {
-    return act(given, 'PUT', ['identities'], accountsNamed(given.options))
-  },
-})
-
-/** `latchkey erase`: ends a customer's access, and removes what identifies them from all stored data. */
-const eraseCommand = apiCommand('erase <customer>', {
-  kind: 'changes',
-  about: 'erase a customer: end their access and remove their personal data',
-  examples: ['erase cus_1 --reason "asked for it on 3 March" --yes'],
-  options: {
-    reason: value('<text>', 'the reason, without personal data: it is stored', parseReason),
-    yes: flag('confirm: this cannot be undone'),
-  },
-  check({ options, args: [customerId] }) {
-    if (options.yes) return
-    const what = `it ends the access of ${customerId || 'the customer'} and removes their personal data from everything stored`
-    throw new LatchkeyError('usage', `erase needs --yes: ${what}, which cannot be undone`)
-  },
-  async run(given) {
-    const { api, options, args, context, show } = given
-    const { environment, reason: why } = options
-    const [customerId = ''] = args
-    const doubts = await doubtsAbout(given, customerId)
-    const sent = { query: { environment }, body: { reason: why } }
-    const erased = await withProgress(context, (progress) => {
-      progress.show(null, `erasing ${customerId} …`)
-      return api.send<ErasureJson>('DELETE', pathOf('customers', customerId), sent)
-    })
-    show(erased, () => erasureText(erased))
-    // The answer itself says that nothing was known.
-    warn(
-      doubts.filter((doubt) => doubt.startsWith('note')),
-      context,
-    )
-  },
-})
+const blockPath = (productId: string | undefined) => ['blocks', productId ?? []].flat()
 
 function erasureText({ customerId, environment, eventId, erasedAt, wasKnown }: ErasureJson): string {
   const erased = `erased ${customerId} in ${environment} at ${erasedAt} (${eventId})\n`
   if (wasKnown) return erased
   return `${erased}Nothing was stored about this customer: check the id and the environment.\n`
 }
-
-export const actsCommands = [
-  grantCommand,
-  revokeCommand,
-  blockCommand,
-  unblockCommand,
-  linkCommand,
-  eraseCommand,
-]

@@ -7,6 +7,7 @@ import { ERROR_CODES, type Issue, LatchkeyError } from '../errors.js'
 import { http } from '../node-http.js'
 import type { Environment } from '../provider/event.js'
 import type { CliContext, SharedOptions } from './context.js'
+import { jsonIn } from './text.js'
 
 /** How a command finds the API. */
 export interface ApiOptions extends SharedOptions {
@@ -25,6 +26,11 @@ export interface ApiRequest {
   /** Sent as it is, instead of a JSON body. */
   readonly content?: { readonly type: string; readonly text: string | Buffer }
   readonly headers?: Readonly<Record<string, string>>
+}
+
+export interface Page<Item> {
+  readonly items: readonly Item[]
+  readonly pagination: { readonly nextCursor: string | null; readonly hasMore: boolean }
 }
 
 /**
@@ -62,7 +68,6 @@ export function keylessApi(url: string): Api {
 export interface Transport {
   readonly request: typeof http.request
   readonly options: RequestOptions
-  /** The prefix of every path. */
   readonly prefix: string
   /** The prefix of the daemon's message in a refusal. */
   readonly intro: (status: number) => string
@@ -75,11 +80,11 @@ export function createApi(transport: Transport, known: Pick<Api, 'config' | 'env
   async function exchange(method: Method, path: string, request: ApiRequest): Promise<Buffer> {
     const { status, body } = await ask(transport, method, path, request)
     transport.confirm?.()
-    if (status < 200 || status >= 300) throw refusal(transport, status, parsed(body))
+    if (status < 200 || status >= 300) throw refusal(transport, status, jsonIn(body.toString('utf8')))
     return body
   }
   async function answer<Answer>(method: Method, path: string, request: ApiRequest): Promise<Answer> {
-    const body = parsed(await exchange(method, path, request))
+    const body = jsonIn((await exchange(method, path, request)).toString('utf8'))
     if (body === undefined) throw refusal(transport, 200, body)
     return body as Answer
   }
@@ -132,14 +137,6 @@ function refusal({ intro }: Transport, status: number, answer: unknown): Latchke
   return new LatchkeyError(known ?? 'daemon_failed', `${intro(status)}${said}`, { issues })
 }
 
-function parsed(body: Buffer): unknown {
-  try {
-    return JSON.parse(body.toString('utf8'))
-  } catch {
-    return undefined
-  }
-}
-
 const answered = (status: number) => `the daemon answered ${status}: `
 
 export function transportToUrl(url: string, { env }: CliContext): Transport {
@@ -185,9 +182,6 @@ function brokenOff(cause: Error): LatchkeyError {
 }
 
 function unreachable(where: string, cause: unknown): LatchkeyError {
-  return new LatchkeyError(
-    'daemon_unreachable',
-    `no daemon answers at ${where}: start one with \`latchkey serve\``,
-    { cause },
-  )
+  const message = `no daemon answers at ${where}: start one with \`latchkey serve\``
+  return new LatchkeyError('daemon_unreachable', message, { cause })
 }

@@ -1,11 +1,12 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
+import { DURATION_PATTERN, parseDuration } from '../config/duration.js'
 import { LatchkeyError } from '../errors.js'
 import { isUsableId } from '../provider/ids.js'
-import type { Api, ApiOptions } from './api.js'
+import type { Api, ApiOptions, Page } from './api.js'
 import type { CliContext, SharedOptions } from './context.js'
 import type { PersonWay } from './customers/person.js'
 import type { CommandKind } from './find-api.js'
-import { type Paint, paintFor, table } from './text.js'
+import { listText, type Paint, paintFor } from './text.js'
 
 /**
  * Adds one command to the program. Its action resolves when the work is done, and rejects if the work failed.
@@ -15,12 +16,15 @@ import { type Paint, paintFor, table } from './text.js'
  */
 export type RegisterCommand = (program: Command, context: CliContext) => void
 
+/** Throws `InvalidArgumentError`. */
+type Parse<Value> = (text: string, context: CliContext) => Value
+
 /** An option of a command, named by its key: `dryRun` is `--dry-run`. */
 interface Declared<Value> {
   readonly about: string
   /** The placeholder of its value in the help, such as `<id>`; null: it has none. */
   readonly placeholder: string | null
-  readonly parse?: (text: string, context: CliContext) => Value
+  readonly parse?: Parse<Value>
   readonly choices?: readonly string[]
   readonly fallback?: Value
   readonly isRequired?: boolean
@@ -28,18 +32,13 @@ interface Declared<Value> {
 
 export const flag = (about: string): Declared<true | undefined> => ({ about, placeholder: null })
 
-/** An option with a value. @param parse throws `InvalidArgumentError` */
 export function value(placeholder: string, about: string): Declared<string | undefined>
 export function value<Value>(
   placeholder: string,
   about: string,
-  parse: (text: string, context: CliContext) => Value,
+  parse: Parse<Value>,
 ): Declared<Value | undefined>
-export function value<Value>(
-  placeholder: string,
-  about: string,
-  parse?: (text: string, context: CliContext) => Value,
-): Declared<Value | undefined> {
+export function value<Value>(placeholder: string, about: string, parse?: Parse<Value>) {
   return { about, placeholder, ...(parse && { parse }) }
 }
 
@@ -50,7 +49,6 @@ export const choice = <const Word extends string>(
   choices: readonly Word[],
 ): Declared<Word | undefined> => ({ about, placeholder, choices })
 
-/** Some of a few words, at least one. */
 export const someOf = <const Word extends string>(
   placeholder: string,
   about: string,
@@ -62,6 +60,68 @@ export const required = <Value>(option: Declared<Value | undefined>): Declared<V
 
 export const withDefault = <Value>(option: Declared<Value | undefined>, fallback: Value): Declared<Value> =>
   ({ ...option, fallback }) as Declared<Value>
+
+/** A parser of what `read` takes; it answers null to all else. */
+export function parser<Value>(expected: string, read: Parse<Value | null>): Parse<Value> {
+  return (text, context) => {
+    const found = read(text, context)
+    if (found !== null) return found
+    throw new InvalidArgumentError(`Expected ${expected}.`)
+  }
+}
+
+const usableId = (text: string): string | null => (isUsableId(text) ? text : null)
+const parseEmail = parser('an email address', usableId)
+/** Reads an argument or option with the id of a customer, a product or anything else. */
+export const parseId = parser('an id: 1 to 255 characters, without control characters', usableId)
+
+// With an offset, since a time without one means something else on every machine.
+const INSTANT = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/
+
+/** Epoch milliseconds; null if it is not an instant. A date alone is its midnight, UTC. */
+export function instantIn(text: string): number | null {
+  const instant = INSTANT.test(text) ? Date.parse(text) : Number.NaN
+  return Number.isNaN(instant) ? null : instant
+}
+
+/** Reads an option like `--at 2026-01-31T00:00:00Z`. */
+export const parseInstant = parser('an ISO 8601 time, such as 2026-01-31T00:00:00Z', instantIn)
+
+/** Reads an instant, or a duration that ends, or ended, at one. @param direction 1: from now on; -1: until now */
+export function instantFrom(text: string, now: number, direction: 1 | -1): number | null {
+  return DURATION_PATTERN.test(text) ? now + direction * parseDuration(text) : instantIn(text)
+}
+
+/** Refuses a stretch of time that ends before it begins. Throws `usage`. */
+export function checkStretch({ options }: { options: Readonly<Record<'from' | 'to', number | undefined>> }) {
+  const { from, to } = options
+  if (from !== undefined && to !== undefined && from > to)
+    throw new LatchkeyError('usage', '--from is later than --to')
+}
+
+/** The form that the API takes. */
+export function isoTime(instant: number | undefined): string | undefined {
+  return instant === undefined ? undefined : new Date(instant).toISOString()
+}
+
+export function parseBetween(least: number, most: number) {
+  return parser(`a whole number from ${least} to ${most}`, (text) => {
+    const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN
+    return number >= least && number <= most ? number : null
+  })
+}
+
+/** How many a list shows. @param most the API's maximum page size, by default */
+export const limitTo = (fallback: number, most = LISTED) =>
+  withDefault(value('<n>', `how many at most, 1 to ${most}`, parseBetween(1, most)), fallback)
+
+/** The API's maximum page size. */
+export const LISTED = 100
+
+/** Names the daemon to ask. */
+export const DAEMON = {
+  url: value('<url>', 'the daemon to ask, with the key in LATCHKEY_API_KEY (default: the local one)'),
+}
 
 type OptionTable = Readonly<Record<string, Declared<unknown>>>
 export type ValuesOf<Table> = {
@@ -77,10 +137,10 @@ const PERSON_OPTIONS = {
 } satisfies Readonly<Record<PersonWay, Declared<string | undefined>>>
 const PERSON_WAYS = Object.keys(PERSON_OPTIONS) as readonly PersonWay[]
 
-/** The declaration of a command. */
 interface CommandSpec<Table extends OptionTable, Given> {
   readonly about: string
-  readonly examples: readonly string[]
+  /** By default, the words of the command alone. */
+  readonly examples?: readonly string[]
   /** Descriptions of its arguments, by name. */
   readonly arguments?: Readonly<Record<string, string>>
   readonly options?: Table
@@ -102,7 +162,6 @@ export interface GivenCommand<Table extends OptionTable, Shared = SharedOptions>
   readonly show: (json: unknown, text: (paint: Paint) => string) => void
 }
 
-/** The input of a command that uses the API. */
 export type GivenApiCommand<Table extends OptionTable> = GivenCommand<Table, ApiOptions> & {
   readonly api: Api
 }
@@ -129,7 +188,7 @@ export function command<Table extends OptionTable = Record<never, never>>(
     for (const argument of rest) {
       const known = argument.slice(1, -1)
       // File names may contain any characters that the system allows.
-      const parse = known === 'file' ? (text: string) => text : parseId
+      const parse = (text: string) => (known === 'file' ? text : parseId(text, context))
       const form = declared.placesArguments ? `[${known}]` : argument
       one.argument(form, declared.arguments?.[known] ?? ARGUMENTS[known], parse)
     }
@@ -137,7 +196,7 @@ export function command<Table extends OptionTable = Record<never, never>>(
     for (const [key, option] of Object.entries(declared.options ?? {}))
       one.addOption(optionOf(key, option, context))
     if (declared.helpEnd !== undefined) one.addHelpText('after', declared.helpEnd())
-    withExamples(one, ...declared.examples)
+    withExamples(one, ...(declared.examples ?? [words]))
     one.action(async () => {
       const options = one.opts<ValuesOf<Table> & SharedOptions>()
       await declared.run({
@@ -185,7 +244,7 @@ export function apiCommand<Table extends OptionTable = Record<never, never>>(
     ...facts,
     placesArguments: isPlaced,
     options: {
-      url: value('<url>', 'the daemon to ask, with the key in LATCHKEY_API_KEY (default: the local one)'),
+      ...DAEMON,
       ...Object.fromEntries(ways.map((way) => [way, PERSON_OPTIONS[way]])),
       ...declared.options,
       ...(environment !== null && {
@@ -261,55 +320,10 @@ async function withPerson<Given extends GivenCommand<Record<never, never>, ApiOp
 
 const ENVIRONMENT = 'which environment (default: the only one of the key or the config, else live)'
 
-/** Ends a command's help with examples. */
 function withExamples(one: Command, ...examples: readonly string[]): Command {
   const lines = examples.map((example) => `  $ latchkey ${example}`)
   return one.addHelpText('after', ['', 'Example:', ...lines].join('\n'))
 }
-
-// With an offset, since a time without one means something else on every machine.
-const INSTANT = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/
-
-/** Reads an option like `--at 2026-01-31T00:00:00Z` into epoch milliseconds. A date alone is its midnight, UTC. */
-export function parseInstant(text: string): number {
-  const instant = instantIn(text)
-  if (instant !== null) return instant
-  throw new InvalidArgumentError('Expected an ISO 8601 time, such as 2026-01-31T00:00:00Z.')
-}
-
-/** The same, or null if it is not an instant. */
-export function instantIn(text: string): number | null {
-  const instant = INSTANT.test(text) ? Date.parse(text) : Number.NaN
-  return Number.isNaN(instant) ? null : instant
-}
-
-/** The form that the API takes. */
-export function isoTime(instant: number | undefined): string | undefined {
-  return instant === undefined ? undefined : new Date(instant).toISOString()
-}
-
-/** Reads an argument or option with the id of a customer, a product or anything else. */
-export function parseId(text: string): string {
-  if (isUsableId(text)) return text
-  throw new InvalidArgumentError('Expected an id: 1 to 255 characters, without control characters.')
-}
-
-function parseEmail(text: string): string {
-  if (isUsableId(text)) return text
-  throw new InvalidArgumentError('Expected an email address.')
-}
-
-/** Reads a whole number. */
-export function parseBetween(least: number, most: number): (text: string) => number {
-  return (text) => {
-    const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN
-    if (number >= least && number <= most) return number
-    throw new InvalidArgumentError(`Expected a whole number from ${least} to ${most}.`)
-  }
-}
-
-/** The API's maximum page size. */
-export const LISTED = 100
 
 /** Shows the first page of a list, and says if there is more. */
 export async function showPage<Item>(
@@ -319,18 +333,12 @@ export async function showPage<Item>(
   none: string,
   { api, options, context, show }: GivenApiCommand<Record<never, never>>,
 ): Promise<void> {
-  const { items, pagination } = await api.get<{
-    readonly items: readonly Item[]
-    readonly pagination: { readonly hasMore: boolean }
-  }>(path, query)
-  show({ items, hasMore: pagination.hasMore }, (paint) =>
-    items.length === 0 ? `${none}\n` : table(items.map(cellsOf), paint),
-  )
+  const { items, pagination } = await api.get<Page<Item>>(path, query)
+  show({ items, hasMore: pagination.hasMore }, listText(items, cellsOf, none))
   if (pagination.hasMore && !options.json)
     context.err(`note: there are more; these are the first ${query.limit}\n`)
 }
 
-/** One line of JSON. */
 export function jsonLine(content: unknown): string {
   return `${JSON.stringify(content)}\n`
 }

@@ -20,7 +20,6 @@ export interface CliContext {
   readonly err: (text: string) => void
 }
 
-/** The context of this process. */
 export function processContext(): CliContext {
   return {
     env: process.env,

@@ -5,80 +5,71 @@ import type { Api } from './api.js'
 import { apiCommand, command } from './command.js'
 import { detailText, linesText } from './text.js'
 
-/** `latchkey init`: writes the config that a first start would write. */
-const initCommand = command('init', {
-  about: 'write a first config with a sandbox endpoint and an API key',
-  examples: ['init', 'init --config /etc/latchkey/config.json'],
-  async run(given) {
-    const { init } = await import('./init.js')
-    init(given)
-  },
-})
-
-/** `latchkey serve`: runs the daemon until it is stopped. Creates a config if none is named and none exists. */
-const serveCommand = command('serve', {
-  about: 'run the daemon; see `latchkey stop` and `latchkey reload`',
-  examples: ['serve', 'serve --config /etc/latchkey/config.json'],
-  async run({ options, context }) {
-    const { runDaemon } = await import('./run-daemon.js')
-    await runDaemon(options, context)
-  },
-})
-
-/** `latchkey status`: the status of the daemon: version, uptime and work in progress. */
-const statusCommand = apiCommand('status', {
-  kind: 'asks the daemon',
-  about: 'show the running daemon: uptime, addresses, waiting and current work',
-  examples: ['status', 'status --json'],
-  environment: null,
-  async run({ api, show }) {
-    const status = await api.get<StatusJson>('/status')
-    show(status, (paint) => detailText(status, paint))
-  },
-})
-
-/** `latchkey reload`: makes the daemon read its config file again. */
-const reloadCommand = apiCommand('reload', {
-  kind: 'changes',
-  about: 'make the running daemon read its config file again, and show what changed',
-  examples: ['reload'],
-  environment: null,
-  async run({ api, show }) {
-    const reloaded = await api.send<Reloaded>('POST', '/reload')
-    show(reloaded, () => reloadedText(reloaded))
-  },
-})
+export const controlCommands = [
+  command('init', {
+    about: 'write a first config with a sandbox endpoint and an API key',
+    examples: ['init', 'init --config /etc/latchkey/config.json'],
+    async run(given) {
+      const { init } = await import('./init.js')
+      init(given)
+    },
+  }),
+  command('serve', {
+    about: 'run the daemon; see `latchkey stop` and `latchkey reload`',
+    examples: ['serve', 'serve --config /etc/latchkey/config.json'],
+    async run({ options, context }) {
+      const { runDaemon } = await import('./run-daemon.js')
+      await runDaemon(options, context)
+    },
+  }),
+  apiCommand('status', {
+    kind: 'asks the daemon',
+    about: 'show the running daemon: uptime, addresses, waiting and current work',
+    examples: ['status', 'status --json'],
+    environment: null,
+    async run({ api, show }) {
+      const status = await api.get<StatusJson>('/status')
+      show(status, (paint) => detailText(status, paint))
+    },
+  }),
+  apiCommand('reload', {
+    kind: 'changes',
+    about: 'make the running daemon read its config file again, and show what changed',
+    environment: null,
+    async run({ api, show }) {
+      const reloaded = await api.send<Reloaded>('POST', '/reload')
+      show(reloaded, () => reloadedText(reloaded))
+    },
+  }),
+  apiCommand('stop', {
+    kind: 'changes',
+    about: 'stop the running daemon, and wait until it has stopped',
+    environment: null,
+    async run({ api, show }) {
+      const { pid, startedAt } = await api.get<StatusJson>('/status').catch(whenStopping)
+      await api.send('POST', '/stop').catch(whenStopping)
+      for (let left = GONE_WITHIN_MS / LOOK_AGAIN_MS; !(await hasGone(api, startedAt)); left -= 1) {
+        if (left === 0)
+          throw new LatchkeyError('daemon_failed', 'the daemon did not stop within 30 s: see its log')
+        await wait(LOOK_AGAIN_MS)
+      }
+      show({ stopped: true, pid }, () => (pid === null ? 'stopped\n' : `stopped (process ${pid})\n`))
+    },
+  }),
+]
 
 function reloadedText({ changed, needsRestart, policyDiffers }: Reloaded): string {
   return linesText([
-    ...(changed.length === 0 ? [] : [`in use now: ${changed.join(', ')}`]),
-    ...(changed.length + needsRestart.length === 0 ? ['nothing has changed'] : []),
-    ...(needsRestart.length === 0 ? [] : [`needs a restart: ${needsRestart.join(', ')}`]),
-    ...(policyDiffers ? ['the configured policy is not in force: see `latchkey policy diff`'] : []),
+    changed.length > 0 && `in use now: ${changed.join(', ')}`,
+    changed.length + needsRestart.length === 0 && 'nothing has changed',
+    needsRestart.length > 0 && `needs a restart: ${needsRestart.join(', ')}`,
+    policyDiffers && 'the configured policy is not in force: see `latchkey policy diff`',
   ])
 }
 
 /** A daemon stops within 10 s; longer means that something is wrong. */
 const GONE_WITHIN_MS = 30_000
 const LOOK_AGAIN_MS = 50
-
-/** `latchkey stop`: returns once the daemon has stopped. */
-const stopCommand = apiCommand('stop', {
-  kind: 'changes',
-  about: 'stop the running daemon, and wait until it has stopped',
-  examples: ['stop'],
-  environment: null,
-  async run({ api, show }) {
-    const { pid, startedAt } = await api.get<StatusJson>('/status').catch(whenStopping)
-    await api.send('POST', '/stop').catch(whenStopping)
-    for (let left = GONE_WITHIN_MS / LOOK_AGAIN_MS; !(await hasGone(api, startedAt)); left -= 1) {
-      if (left === 0)
-        throw new LatchkeyError('daemon_failed', 'the daemon did not stop within 30 s: see its log')
-      await wait(LOOK_AGAIN_MS)
-    }
-    show({ stopped: true, pid }, () => (pid === null ? 'stopped\n' : `stopped (process ${pid})\n`))
-  },
-})
 
 /** A daemon that is stopping already may break a connection off: all that is left is to wait for its end. */
 function whenStopping(error: unknown): Pick<StatusJson, 'startedAt'> & { readonly pid: number | null } {
@@ -98,5 +89,3 @@ async function hasGone(api: Api, startedAt: string): Promise<boolean> {
     return !isStoreServed(api.config.database.file)
   }
 }
-
-export const controlCommands = [initCommand, serveCommand, statusCommand, reloadCommand, stopCommand]

@@ -6,7 +6,7 @@ import { socketFileOf } from '../handlers/api-key.js'
 import type { DoctorJson } from '../handlers/health.js'
 import { AS_ITS_USER, isOfAnotherUser, refusalText } from '../system-refusal.js'
 import type { ApiOptions } from './api.js'
-import { command, flag, jsonLine, value } from './command.js'
+import { command, DAEMON, flag, jsonLine } from './command.js'
 import { type CliContext, loadNamedConfig } from './context.js'
 import { findingLine, paintFor } from './text.js'
 
@@ -15,7 +15,7 @@ export const doctorCommand = command('doctor', {
   about: 'check everything, and say what to do; with or without a running daemon',
   examples: ['doctor', 'doctor --thorough --json'],
   options: {
-    url: value('<url>', 'the daemon to ask, with the key in LATCHKEY_API_KEY (default: the local one)'),
+    ...DAEMON,
     thorough: flag('also compare every index with its table, and every body with its hash; takes longer'),
   },
   async run({ options, context }) {
@@ -32,11 +32,7 @@ export const doctorCommand = command('doctor', {
 })
 
 /** The daemon's findings; or, if none answers, findings made here, with the database opened read-only. */
-async function* findingsOf(
-  options: ApiOptions,
-  thorough: boolean,
-  context: CliContext,
-): AsyncGenerator<Finding> {
+async function* findingsOf(options: ApiOptions, thorough: boolean, context: CliContext) {
   const { isListening, localApi, withApi } = await import('./find-api.js')
   if (options.url !== undefined) {
     yield* (await withApi(options, context, (api) => api.get<DoctorJson>('/doctor', { thorough }))).findings

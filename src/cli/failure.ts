@@ -7,18 +7,15 @@ import type { CliContext } from './context.js'
 const WORK_FAILED = 1
 const WRONG_USE = 2
 
+const SHOWN = ['commander.version', 'commander.help', 'commander.helpDisplayed']
+const NONE: readonly Issue[] = []
 const WRONG_USE_CODES: readonly ErrorCode[] = ['usage', 'config_invalid', 'config_missing']
-
-interface Failure {
-  readonly exitCode: number
-  readonly code: string
-  readonly message: string
-  readonly issues: readonly Issue[]
-}
 
 /** Reports an error on standard error, and returns the exit code: 1 the work failed, 2 wrong use. */
 export function reportFailure(error: unknown, { err }: CliContext, json: boolean): number {
-  if (error instanceof CommanderError && isShown(error)) return error.exitCode === 0 ? 0 : WRONG_USE
+  // Commander has already shown the version or the help.
+  const isShown = error instanceof CommanderError && SHOWN.includes(error.code)
+  if (isShown) return error.exitCode === 0 ? 0 : WRONG_USE
   const { exitCode, ...failure } = describeFailure(error)
   if (json) {
     err(jsonLine({ error: failure }))
@@ -30,15 +27,20 @@ export function reportFailure(error: unknown, { err }: CliContext, json: boolean
   return exitCode
 }
 
-function describeFailure(error: unknown): Failure {
+function describeFailure(error: unknown) {
   if (isLatchkeyError(error)) {
     const { code, message, issues } = error
     return { exitCode: WRONG_USE_CODES.includes(code) ? WRONG_USE : WORK_FAILED, code, message, issues }
   }
   if (error instanceof CommanderError) {
-    return { exitCode: WRONG_USE, code: 'usage', message: error.message.replace(/^error: /, ''), issues: [] }
+    return {
+      exitCode: WRONG_USE,
+      code: 'usage',
+      message: error.message.replace(/^error: /, ''),
+      issues: NONE,
+    }
   }
-  return { exitCode: WORK_FAILED, code: 'unexpected', message: textOf(error), issues: [] }
+  return { exitCode: WORK_FAILED, code: 'unexpected', message: textOf(error), issues: NONE }
 }
 
 function textOf(error: unknown): string {
@@ -70,9 +72,4 @@ function listenText(error: NodeJS.ErrnoException, host: string, port: number): s
     default:
       return `can't listen on ${host}:${port}, ${refusalText(error)}: ${ANOTHER_HOST}`
   }
-}
-
-/** Commander has already shown the version or the help. */
-function isShown({ code }: CommanderError): boolean {
-  return ['commander.version', 'commander.help', 'commander.helpDisplayed'].includes(code)
 }

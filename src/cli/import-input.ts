@@ -8,17 +8,11 @@ import { refusalText } from '../system-refusal.js'
 /** Base64 makes four thirds of a mebibyte body; the headers beside it have room to spare. */
 export const MAX_LINE_BYTES = 1.5 * 1024 * 1024
 
-export interface ImportInput {
-  readonly bytes: AsyncIterable<Buffer>
-  /** How much of it is read, from 0 to 1; null: unknown. */
-  readonly share: () => number | null
-}
-
 /**
  * Opens a file, or standard input if the name is `-`.
  * @throws {LatchkeyError} `input_failed`, also while the bytes are read
  */
-export function openImportInput(file: string, stdin: () => Readable): ImportInput {
+export function openImportInput(file: string, stdin: () => Readable) {
   const size = assertInput(file)
   const source = size === null ? stdin() : createReadStream(file)
   async function* bytes(): AsyncGenerator<Buffer> {
@@ -30,6 +24,7 @@ export function openImportInput(file: string, stdin: () => Readable): ImportInpu
   }
   return {
     bytes: bytes(),
+    /** How much of it is read, from 0 to 1; null: unknown. */
     share: () => ('bytesRead' in source && size ? source.bytesRead / size : null),
   }
 }

@@ -6,7 +6,6 @@ import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import type { ImportJson } from '../handlers/events.js'
 import type { LineOutcome } from '../history/import.js'
 import type { RefusedLine } from '../history/line.js'
-import type { Api, ApiOptions } from './api.js'
 import { apiCommand, flag, type RegisterCommand } from './command.js'
 import type { NumberedLine } from './import-input.js'
 import { createProgress } from './progress.js'
@@ -19,11 +18,6 @@ const WAIT_MS = 1_000
 const REFUSALS_SHOWN = 20
 
 const LINES_TYPE = 'application/x-ndjson' satisfies typeof import('../handlers/body.js').LINES_TYPE
-
-interface ImportOptions extends ApiOptions {
-  readonly withManual: true | undefined
-  readonly dryRun: true | undefined
-}
 
 /**
  * `latchkey import`: imports exported events as if they were delivered now, and reports the result of every line, even
@@ -50,6 +44,8 @@ export function importCommand(stdin: () => Readable): RegisterCommand {
       const input = openImportInput(pathTo(file, context), stdin)
       const progress = createProgress(context)
       const tally = createTally()
+      const { environment, withManual = false, dryRun = false } = options
+      const query = { withManual, dryRun, environment }
       const tooLong: RefusedLine = {
         outcome: 'refused',
         reason: 'line_too_long',
@@ -57,8 +53,10 @@ export function importCommand(stdin: () => Readable): RegisterCommand {
       }
       try {
         for await (const batch of importBatches(input.bytes)) {
-          const texts = batch.flatMap(({ text }) => (text === null ? [] : [text]))
-          const outcomes = (await patiently(() => sendLines(texts, api, options))).values()
+          const text = batch.flatMap((line) => (line.text === null ? [] : [line.text])).join('\n')
+          const request = { query, content: { type: LINES_TYPE, text } }
+          const { results } = await patiently(() => api.send<ImportJson>('POST', '/imports', request))
+          const outcomes = results.values()
           for (const line of batch) {
             const outcome = line.text === null ? tooLong : outcomes.next().value
             if (outcome !== undefined) tally.add(line, outcome)
@@ -72,11 +70,9 @@ export function importCommand(stdin: () => Readable): RegisterCommand {
         else context.err(`stopped after ${tally.text()}`)
         if (!isLatchkeyError(error, 'input_failed')) throw error
         // Bad input does not undo the lines read before it.
-        const done = options.dryRun ? 'checked' : 'imported'
-        const { cause } = error
-        throw new LatchkeyError('input_failed', `${error.message}; the lines before that are ${done}`, {
-          cause,
-        })
+        const { message, cause } = error
+        const done = `the lines before that are ${dryRun ? 'checked' : 'imported'}`
+        throw new LatchkeyError('input_failed', `${message}; ${done}`, { cause })
       }
       progress.clear()
       show(tally.json(), tally.text)
@@ -87,16 +83,6 @@ export function importCommand(stdin: () => Readable): RegisterCommand {
 
 export const pathTo = (file: string, { folder }: { readonly folder: string }) =>
   file === '-' ? file : resolve(folder, file)
-
-async function sendLines(
-  lines: readonly string[],
-  api: Api,
-  { environment, withManual, dryRun }: ImportOptions,
-): Promise<ImportJson['results']> {
-  const query = { withManual: withManual === true, dryRun: dryRun === true, environment }
-  const content = { type: LINES_TYPE, text: lines.join('\n') }
-  return (await api.send<ImportJson>('POST', '/imports', { query, content })).results
-}
 
 /** Sending lines again is safe: known events are recognised. */
 export async function patiently<Answer>(attempt: () => Promise<Answer>): Promise<Answer> {

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import { createFirstConfig, FIRST_EVENT, type FirstConfig } from '../config/first-start.js'
+import { createFirstConfig, FIRST_EVENT } from '../config/first-start.js'
 import { locateConfig } from '../config/locate.js'
 import { LatchkeyError } from '../errors.js'
 import { packageFile } from '../package-file.js'
@@ -34,7 +34,7 @@ function programIn({ PATH = '' }: CliContext['env']): string {
 }
 
 /** @throws {LatchkeyError} `config_invalid` if there is such a file, or the address is wrong; `output_failed` */
-export function makeFirstConfig(path: string, { env, isTerminal }: CliContext): FirstConfig {
+export function makeFirstConfig(path: string, { env, isTerminal }: CliContext) {
   const { LATCHKEY_HOST: host, LATCHKEY_PORT: port } = env
   const schema = packageFile('config.schema.json')
   try {

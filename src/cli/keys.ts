@@ -4,7 +4,6 @@ import {
   endingAt,
   isoTime,
   keyNameSchema,
-  type NewApiKey,
   removeApiKey,
   rotateApiKey,
 } from '../config/api-keys.js'
@@ -22,9 +21,9 @@ import { type CliContext, databaseFileIn, loadNamedConfig, type SharedOptions } 
 import { isListening } from './find-api.js'
 import { linesText } from './text.js'
 
-type Show = GivenCommand<Record<never, never>>['show']
+type Given<Options = unknown> = GivenCommand<Record<never, never>, SharedOptions & Options>
 
-interface CreateOptions extends SharedOptions {
+interface CreateOptions {
   readonly name: string
   readonly scope: readonly ApiScope[]
   readonly environment: readonly Environment[]
@@ -36,39 +35,35 @@ interface CreateOptions extends SharedOptions {
  * Makes a key, adds its hash to the config file unless it is only to be printed, and shows the key once.
  * @throws {LatchkeyError} `usage`, `config_missing`, `config_invalid`, `output_failed`
  */
-export async function createKey(options: CreateOptions, context: CliContext, show: Show): Promise<void> {
-  const { expires } = options
+export async function createKey(given: Given<CreateOptions>): Promise<void> {
+  const { options, context, show } = given
   const made = createApiKey({
     name: requireName(options.name),
     scopes: [...new Set(options.scope)],
     environments: [...new Set(options.environment)],
     createdAt: isoTime(context.now()),
-    ...endingAt(expires),
+    ...endingAt(options.expires),
   })
-  if (options.print) {
-    show(made, () => printedText(made))
-    return
-  }
-  const { path } = await changeConfig(options, context, (config) => ({
-    config: addApiKey(config, made.entry),
-  }))
-  const use = await useIn(options, context, path, hasKey(made.entry.name, made.entry.createdAt))
+  const { key, entry } = made
+  if (options.print) return show(made, () => printedText(made))
+  const change = (config: unknown) => ({ config: addApiKey(config, entry) })
+  const { path, use } = await changeKeys(given, change, hasKey(entry.name, entry.createdAt))
   show({ ...made, path, inUse: use.isNow }, () =>
     linesText([
-      `API key ${JSON.stringify(made.entry.name)} (shown only now): ${made.key}`,
+      `API key ${JSON.stringify(entry.name)} (shown only now): ${key}`,
       `Added to ${path}.${use.text}`,
     ]),
   )
   // A config with problems elsewhere says nothing of its endpoints.
   const { endpoints = null } = (await loadNamedConfig(options, context).catch(() => null))?.config ?? {}
-  for (const environment of made.entry.environments) {
+  for (const environment of entry.environments) {
     if (endpoints?.every((endpoint) => endpoint.environment !== environment))
       context.err(`note: no ${environment} endpoint is configured, so there is no ${environment} data yet\n`)
   }
   if (use.failure !== null) throw use.failure
 }
 
-interface RotateOptions extends SharedOptions {
+interface RotateOptions {
   readonly expires: number | undefined
   readonly grace: number | undefined
 }
@@ -76,25 +71,18 @@ interface RotateOptions extends SharedOptions {
 const GRACE_MS = 86_400_000
 
 /** Makes another key of the same name, shows it once, and keeps the old one valid for a while. */
-export async function rotateKey(
-  name: string,
-  { expires: expiresAt, grace: graceMs = GRACE_MS, ...options }: RotateOptions,
-  context: CliContext,
-  show: Show,
-): Promise<void> {
-  const now = context.now()
-  const { key, oldEndsAt, ends, path } = await changeConfig(options, context, (config) =>
-    rotateApiKey(config, name, { now, graceMs, expiresAt }),
-  )
-  const use = await useIn(options, context, path, hasKey(name, isoTime(now)))
+export async function rotateKey(given: Given<RotateOptions>): Promise<void> {
+  const { expires: expiresAt, grace: graceMs = GRACE_MS } = given.options
+  const [name = ''] = given.args
+  const now = given.context.now()
+  const change = (config: unknown) => rotateApiKey(config, name, { now, graceMs, expiresAt })
+  const { key, oldEndsAt, ends, path, use } = await changeKeys(given, change, hasKey(name, isoTime(now)))
   const oldIsValidUntil = oldEndsAt > now ? isoTime(oldEndsAt) : null
-  show({ name, key, expiresAt: ends, oldIsValidUntil, path, inUse: use.isNow }, () =>
+  given.show({ name, key, expiresAt: ends, oldIsValidUntil, path, inUse: use.isNow }, () =>
     linesText([
       `New API key ${JSON.stringify(name)} (shown only now): ${key}`,
-      ...(ends === null ? [] : [`The new key expires at ${ends}.`]),
-      oldIsValidUntil === null
-        ? 'The old key is no longer valid.'
-        : `The old key is valid until ${oldIsValidUntil}.`,
+      ends !== null && `The new key expires at ${ends}.`,
+      `The old key is ${oldIsValidUntil === null ? 'no longer valid' : `valid until ${oldIsValidUntil}`}.`,
       `Changed in ${path}.${use.text}`,
     ]),
   )
@@ -102,57 +90,49 @@ export async function rotateKey(
 }
 
 /** Removes a key, and the one before its last rotation. */
-export async function revokeKey(
-  name: string,
-  options: SharedOptions,
-  context: CliContext,
-  show: Show,
-): Promise<void> {
-  const { path } = await changeConfig(options, context, (config) => ({ config: removeApiKey(config, name) }))
-  const use = await useIn(options, context, path, (keys) => keys.every((key) => key.name !== name))
-  show({ name, path, inUse: use.isNow }, () =>
-    linesText([`Removed ${JSON.stringify(name)} from ${path}.${use.text}`]),
+export async function revokeKey(given: Given): Promise<void> {
+  const [name = ''] = given.args
+  const change = (config: unknown) => ({ config: removeApiKey(config, name) })
+  const { path, use } = await changeKeys(given, change, (keys) => keys.every((key) => key.name !== name))
+  given.show(
+    { name, path, inUse: use.isNow },
+    () => `Removed ${JSON.stringify(name)} from ${path}.${use.text}\n`,
   )
   if (use.failure !== null) throw use.failure
 }
 
-async function changeConfig<Changed extends { readonly config: unknown }>(
-  options: SharedOptions,
-  { env, folder }: CliContext,
+/**
+ * Changes the keys in the config file, and has a running daemon read it again.
+ * @param isMeant whether the keys that it accepts then are those of this file: it may have been started with another
+ */
+async function changeKeys<Changed extends { readonly config: unknown }>(
+  { options, context }: Given,
   change: (config: unknown) => Changed,
-): Promise<Changed & { readonly path: string }> {
+  isMeant: (keys: Keys) => boolean,
+) {
+  const { env, folder } = context
   const { path } = locateConfig({ option: options.config, env, folder })
-  try {
-    return { ...(await changeConfigFile(path, env, change)), path }
-  } catch (error) {
-    if (!isSystemRefusal(error)) throw error
+  const changed = await changeConfigFile(path, env, change).catch((cause: unknown) => {
+    if (!isSystemRefusal(cause)) throw cause
     const todo = 'change api.keys there by hand: `latchkey keys create --print` shows an entry'
-    const message = `${path} can't be written: ${refusalText(error)}; ${todo}`
-    throw new LatchkeyError('output_failed', message, { cause: error })
-  }
+    const message = `${path} can't be written: ${refusalText(cause)}; ${todo}`
+    throw new LatchkeyError('output_failed', message, { cause })
+  })
+  return { ...changed, path, use: await useIn(options, context, path, isMeant) }
 }
 
 type Keys = KeysJson['keys']
 
-/** Whether a running daemon uses what the file holds now. */
-interface Use {
-  readonly isNow: boolean
-  /** Follows what has changed in the file. */
-  readonly text: string
-  /** Why a running daemon does not use it, to be thrown once the change is shown; null also if none runs. */
-  readonly failure: LatchkeyError | null
-}
-
 /**
- * Has a running daemon read its config file again.
- * @param isMeant whether the keys that it accepts then are those of this file: it may have been started with another
+ * Whether a running daemon uses what the file holds now, as text to follow what has changed in it. `failure`: why it
+ * does not, to be thrown once the change is shown; null also if none runs.
  */
 async function useIn(
   options: SharedOptions,
   context: CliContext,
   path: string,
   isMeant: (keys: Keys) => boolean,
-): Promise<Use> {
+) {
   try {
     const api = await localDaemon(options, context)
     if (api === null) return { isNow: false, text: AT_NEXT_START, failure: null }
@@ -207,6 +187,6 @@ function requireName(name: string): string {
   return checked.data
 }
 
-function printedText({ key, entry }: NewApiKey): string {
+function printedText({ key, entry }: ReturnType<typeof createApiKey>): string {
   return `API key (shown only now): ${key}\nIts entry for api.keys in the config file:\n${JSON.stringify(entry, null, 2)}\n`
 }

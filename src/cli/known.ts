@@ -19,11 +19,7 @@ export function isUnknownIn(api: Api, environment: Environment, customerId: stri
 }
 
 /** Whether nobody knows a product; false if the API can't say: a hint must not fail the command. */
-export function isUnknownProduct(
-  api: Api,
-  environment: Environment | undefined,
-  productId: string,
-): Promise<boolean> {
+export function isUnknownProduct(api: Api, environment: Environment | undefined, productId: string) {
   const path = pathOf('entitlements', 'nobody', productId)
   return api.get<ProductAccessJson>(path, { environment }).then(
     ({ unknown }) => unknown === true,

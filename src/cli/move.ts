@@ -30,10 +30,7 @@ import { linesText } from './text.js'
 const DIFFERENCES_NAMED = 1_000
 
 /** Each is the address of a database, as in the config; if omitted, it is the configured one. */
-interface MoveOptions extends SharedOptions {
-  readonly from?: string | undefined
-  readonly to?: string | undefined
-}
+type MoveOptions = SharedOptions & Readonly<Partial<Record<'from' | 'to', string | undefined>>>
 
 /**
  * Moves a whole store from SQLite to PostgreSQL, and compares what is stored there with what its events say.
@@ -56,12 +53,10 @@ export async function moveStore(
   show({ from: file, to, ...moved, differences: differences.named }, () =>
     linesText([
       `moved ${file} to ${to}: ${rows} rows of ${counts.length} tables`,
-      ...(moved.erasedAgain === 0
-        ? []
-        : [`customers erased first, from the list of erasures: ${moved.erasedAgain}`]),
+      moved.erasedAgain > 0 && `customers erased first, from the list of erasures: ${moved.erasedAgain}`,
       ...differenceLines(differences),
-      ...(differences.count === 0 ? ['everything stored there matches the events'] : []),
-      ...(config.database.postgres?.url === postgres.url ? [] : ['set database.url to the new database']),
+      differences.count === 0 && 'everything stored there matches the events',
+      config.database.postgres?.url !== postgres.url && 'set database.url to the new database',
       'start all daemons on the new database, and none on the old file',
     ]),
   )
@@ -91,12 +86,8 @@ function placesOf(options: MoveOptions, configured: Config['database'], context:
 function addressIn(options: MoveOptions, name: 'from' | 'to', { env, folder }: CliContext) {
   if (options[name] === undefined) return undefined
   const readFile = (path: string) => readFileSync(path, 'utf8')
-  const { value, problems } = resolveReferences(options[name], {
-    env,
-    folder,
-    readFile,
-    mayLackSecrets: false,
-  })
+  const whole = { env, folder, readFile, mayLackSecrets: false }
+  const { value, problems } = resolveReferences(options[name], whole)
   const { data, error } = databaseSchema.safeParse({ url: value }, { error: describeIssue })
   const wrong = problems[0] ?? error?.issues[0]
   if (data === undefined || wrong !== undefined)

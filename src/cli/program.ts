@@ -56,13 +56,11 @@ function isUnknown({ commands }: Command, [name, ...rest]: readonly string[]): b
   return next === undefined || isUnknown(next, rest)
 }
 
-export interface CommandsDeps {
-  /** What is piped in, for a command that reads it. */
-  readonly openInput: () => Readable
-}
-
-/** Every command that there is, in the order in which the help lists them. */
-export function createCommands({ openInput }: CommandsDeps): readonly RegisterCommand[] {
+/**
+ * Every command that there is, in the order in which the help lists them.
+ * @param openInput what is piped in, for a command that reads it
+ */
+export function createCommands({ openInput }: { readonly openInput: () => Readable }) {
   return [
     ...controlCommands,
     triggerCommand,
@@ -79,5 +77,5 @@ export function createCommands({ openInput }: CommandsDeps): readonly RegisterCo
     ...messageCommands,
     ...databaseCommands,
     doctorCommand,
-  ]
+  ] satisfies readonly RegisterCommand[]
 }

@@ -31,11 +31,7 @@ function barOf(share: number): string {
   return `${'█'.repeat(full)}${'░'.repeat(BAR_WIDTH - full)} ${String(Math.floor(done * 100)).padStart(3)} %`
 }
 
-/** Shows the progress of some work until it is done. */
-export async function withProgress<T>(
-  context: CliContext,
-  work: (progress: Progress) => Promise<T>,
-): Promise<T> {
+export async function withProgress<T>(context: CliContext, work: (progress: Progress) => Promise<T>) {
   const progress = createProgress(context)
   try {
     return await work(progress)
@@ -49,7 +45,6 @@ const FIRST_WAIT_MS = 10
 const LONGEST_WAIT_MS = 200
 
 export interface Followed<Status> {
-  /** Polls the job. */
   readonly ask: () => Promise<Status>
   readonly progressOf: (status: Status) => {
     readonly done: number

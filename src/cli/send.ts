@@ -7,6 +7,7 @@ import { loadNamedConfig } from './context.js'
 import { createTally, pathTo, patiently } from './import.js'
 import type { NumberedLine } from './import-input.js'
 import { createProgress } from './progress.js'
+import { jsonIn } from './text.js'
 import { chooseEndpoint, currentSecret, parseUrl, sendDelivery, webhooksUrl } from './trigger.js'
 
 /** Deliveries under way at a time: the daemon stores those that wait together in one transaction. */
@@ -95,10 +96,7 @@ type BodyLine = Pick<NumberedLine, 'number'> & { readonly text: string | Buffer 
  * One body if the whole input is one, on however many lines; else one for each line.
  * @throws {LatchkeyError} `input_failed` if it is neither
  */
-async function bodiesIn(
-  file: string,
-  bytes: AsyncIterable<Buffer>,
-): Promise<AsyncIterable<BodyLine> | Iterable<BodyLine>> {
+async function bodiesIn(file: string, bytes: AsyncIterable<Buffer>) {
   const { MAX_LINE_BYTES, numberedLines } = await import('./import-input.js')
   const chunks: Buffer[] = []
   let size = 0
@@ -129,10 +127,8 @@ async function assertLines(file: string, text: string): Promise<void> {
   if (first === undefined || jsonIn(first) !== undefined) return
   if (others.some((line) => isJsonObject(jsonIn(line)))) return
   const name = file === '-' ? 'standard input' : file
-  throw new LatchkeyError(
-    'input_failed',
-    `${name} is neither one JSON body nor one JSON body on each line: not valid JSON${await placeOfFault(text)}`,
-  )
+  const message = `${name} is neither one JSON body nor one JSON body on each line: not valid JSON${await placeOfFault(text)}`
+  throw new LatchkeyError('input_failed', message)
 }
 
 /** Quotes nothing, since a body may hold personal data. */
@@ -160,14 +156,6 @@ async function* groupsOf(lines: AsyncIterable<BodyLine> | Iterable<BodyLine>): A
     group = []
   }
   if (group.length > 0) yield group
-}
-
-function jsonIn(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 /** A line of an export that was never signed, or is no longer: only an import takes it. */

@@ -14,21 +14,15 @@ export function paintFor({ isTerminal, env }: CliContext): Paint {
 }
 
 /** Words for a state, by how good it is. */
-const STYLES: ReadonlyMap<string, Style> = new Map([
-  ...['ok', 'active', 'applied', 'settled', 'yes', 'give'].map((word) => [word, 'green'] as const),
-  ...['warn', 'ending', 'held', 'due', 'retrying', 'waiting', 'paused', 'note', 'past'].map(
-    (word) => [word, 'yellow'] as const,
-  ),
-  ...['FAIL', 'blocked', 'none', 'no', 'quarantined', 'parked', 'unconfirmed', 'refused', 'take'].map(
-    (word) => [word, 'red'] as const,
-  ),
-  ...['failed', 'refunded', 'charged_back', 'voided', 'expired', 'canceled', 'completed', 'revoked'].map(
-    (word) => [word, 'red'] as const,
-  ),
-])
+const STYLES: readonly (readonly [Style, RegExp])[] = [
+  ['green', /^(ok|active|applied|settled|yes|give)\b/],
+  ['yellow', /^(warn|ending|held|due|retrying|waiting|paused|note|past)\b/],
+  ['red', /^(FAIL|blocked|none|no|quarantined|parked|unconfirmed|refused|take)\b/],
+  ['red', /^(failed|refunded|charged_back|voided|expired|canceled|completed|revoked)\b/],
+]
 
 function painted(cell: string, paint: Paint): string {
-  const style = STYLES.get(/^\w+/.exec(cell)?.[0] ?? '')
+  const [style] = STYLES.find(([, words]) => words.test(cell)) ?? []
   return style === undefined ? cell : paint(style, cell)
 }
 
@@ -81,6 +75,15 @@ export function table(rows: readonly (readonly string[])[], paint?: Paint): stri
   return linesText(tableLines(rows, paint))
 }
 
+/** A list as a table, or the line that says that it is empty. */
+export function listText<Item>(
+  items: readonly Item[],
+  cellsOf: (item: Item) => readonly string[],
+  none: string,
+) {
+  return (paint: Paint): string => (items.length === 0 ? `${none}\n` : table(items.map(cellsOf), paint))
+}
+
 /** A whole answer: one row for each value, after its path. Nulls and empty lists are left out. */
 export function detailText(answer: object, paint?: Paint): string {
   return table(rowsOf(answer), paint)
@@ -100,9 +103,9 @@ function inlineText(item: unknown): string {
     .join(', ')
 }
 
-/** One line each. */
-export function linesText(lines: readonly string[]): string {
-  return lines.map((line) => `${line}\n`).join('')
+/** One line each; false: no line. */
+export function linesText(lines: readonly (string | false)[]): string {
+  return lines.map((line) => (line === false ? '' : `${line}\n`)).join('')
 }
 
 /** Wide enough for most endpoint names. */
@@ -115,4 +118,13 @@ export function findingLine({ level, what, detail, todo }: Finding, paint: Paint
   const said = todo === null ? detail : `${detail.replace(/\.$/, '')}: ${todo}`
   const space = ' '.repeat(4 - label.length)
   return `${painted(label, paint)}${space}  ${what.padEnd(WHAT_WIDTH)}  ${said}\n`
+}
+
+/** The value of a JSON text; undefined: it is not JSON. */
+export function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
 }

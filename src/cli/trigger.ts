@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { Help, InvalidArgumentError } from 'commander'
+import { Help } from 'commander'
 import type { Config } from '../config/schema.js'
 import { LatchkeyError } from '../errors.js'
 import type { StatusJson } from '../handlers/control.js'
@@ -19,13 +19,25 @@ import {
   parseBetween,
   parseId,
   parseInstant,
+  parser,
   value,
   withDefault,
 } from './command.js'
 import { loadNamedConfig } from './context.js'
 import { pathOf } from './known.js'
+import { jsonIn } from './text.js'
 
 const LEFT_OUT = 'omitted if --payment or --subscription names a known one'
+
+export const parseUrl = parser('an http address', (text) =>
+  URL.canParse(text) && /^https?:/.test(text) ? text.replace(/\/+$/, '') : null,
+)
+
+const parseMetadata = parser('a JSON object with text values, such as {"plan":"gold"}', (text) => {
+  const metadata = jsonIn(text)
+  if (!isJsonObject(metadata) || Object.values(metadata).some((one) => typeof one !== 'string')) return null
+  return metadata as Readonly<Record<string, string>>
+})
 
 /** Notes on a delivery that was accepted but has no effect yet. */
 const HINTS: Readonly<Record<Disposition, string | null>> = {
@@ -36,7 +48,6 @@ const HINTS: Readonly<Record<Disposition, string | null>> = {
   duplicate: null,
 }
 
-/** `latchkey trigger`: signs a sample event and delivers it to the running daemon, as the provider would. */
 export const triggerCommand = command('trigger <type>', {
   about: 'sign a sample event and send it to the running daemon',
   examples: [
@@ -74,10 +85,11 @@ export const triggerCommand = command('trigger <type>', {
     const { config } = await loadNamedConfig(options, context)
     const endpoint = chooseEndpoint(config, options)
     const url = options.url ?? (await webhooksUrl(config))
-    const { email, externalRef, metadata, periodEnd, cancelAtPeriodEnd } = options
+    const { generation, rail, email, externalRef, metadata, periodEnd, cancelAtPeriodEnd } = options
     const accounts = accountsNamed(options)
     const hasAccount = Object.keys(accounts).length > 0
-    assertSendable(type, options.generation, hasAccount, cancelAtPeriodEnd === true)
+    assertSendable(type, generation, hasAccount, cancelAtPeriodEnd === true)
+    const facts = { rail, email, externalRef, metadata, periodEnd, cancelAtPeriodEnd, accounts }
     const ids = chooseIds(type, options)
     const hints = new Set<string>()
 
@@ -86,65 +98,33 @@ export const triggerCommand = command('trigger <type>', {
       const about = numbered(ids, index, options.count)
       const { body, event } = buildSampleEvent({
         type,
-        ...(options.generation === undefined ? {} : { generation: options.generation }),
+        ...(generation && { generation }),
         eventId: `evt_${randomBytes(12).toString('hex')}`,
         createdAt: options.at ?? sentAt,
         environment: endpoint.environment,
-        rail: options.rail,
-        ...{ email, externalRef, metadata, periodEnd, cancelAtPeriodEnd },
-        ...{ accounts, priceCents: options.amount },
+        priceCents: options.amount,
+        ...facts,
         ...about,
       })
       const secret = currentSecret(endpoint, sentAt)
       const receipt = await sendDelivery(url, endpoint.name, secret, sentAt, { event, body })
       const { paymentId, subscriptionId } = about
-      const line = {
-        type: event,
-        id: receipt.id,
-        paymentId,
-        subscriptionId,
-        disposition: receipt.disposition,
-      }
-      context.out(options.json ? jsonLine(line) : sentLine(event, about, receipt))
-      const hint = HINTS[receipt.disposition]
+      const { id, disposition } = receipt
+      const line = { type: event, id, paymentId, subscriptionId, disposition }
+      const parts = Object.values(line).filter((part) => part !== null)
+      context.out(options.json ? jsonLine(line) : `${parts.join('  ')}\n`)
+      const hint = HINTS[disposition]
       if (hint !== null) hints.add(hint)
     }
     if (!options.json) for (const hint of hints) context.err(`${hint}\n`)
   },
 })
 
-/** `payment.authorized  evt_1  pay_1  sub_1  applied`. */
-function sentLine(
-  event: string,
-  { paymentId, subscriptionId }: SampleIds,
-  { id, disposition }: Receipt,
-): string {
-  const parts = [event, id, paymentId, subscriptionId, disposition]
-  return `${parts.filter((part) => part !== null).join('  ')}\n`
-}
-
-export function parseUrl(text: string): string {
-  if (!URL.canParse(text) || !/^https?:/.test(text))
-    throw new InvalidArgumentError('Expected an http address.')
-  return text.replace(/\/+$/, '')
-}
-
 const LINE_WIDTH = 78
 
-/** Every type that can be sent, for the help. */
 function typeLines(generation: Generation): string[] {
   const wrapped = new Help().boxWrap(SAMPLE_TYPES[generation].join(', '), LINE_WIDTH)
   return ['', `Event types of ${generation}:`, ...wrapped.split('\n').map((line) => `  ${line}`)]
-}
-
-function parseMetadata(text: string): Readonly<Record<string, string>> {
-  try {
-    const metadata: unknown = JSON.parse(text)
-    if (isJsonObject(metadata) && Object.values(metadata).every((one) => typeof one === 'string')) {
-      return metadata as Readonly<Record<string, string>>
-    }
-  } catch {}
-  throw new InvalidArgumentError('Expected a JSON object with text values, such as {"plan":"gold"}.')
 }
 
 /** @throws {LatchkeyError} `usage` for a type, or a detail of it, that the generation does not send */
@@ -201,10 +181,8 @@ export function chooseEndpoint(
 export function currentSecret({ name, secrets }: Endpoint, now: number): string {
   const current = secrets.find(({ notAfter }) => notAfter === null || now < notAfter)
   if (current !== undefined) return current.secret
-  throw new LatchkeyError(
-    'usage',
-    `every secret of the endpoint ${name} has passed its notAfter: add a current one to the config`,
-  )
+  const message = `every secret of the endpoint ${name} has passed its notAfter: add a current one to the config`
+  throw new LatchkeyError('usage', message)
 }
 
 /**
@@ -229,19 +207,11 @@ export async function webhooksUrl(config: Config): Promise<string> {
 }
 
 /** The subject of a sample; null leaves a field out, for the daemon to fill in from what it knows. */
-interface SampleIds {
-  readonly customerId: string | null
-  readonly productId: string | null
-  readonly paymentId: string | null
-  readonly subscriptionId: string | null
-}
+type SampleIds = Readonly<Record<'customerId' | 'productId' | 'paymentId' | 'subscriptionId', string | null>>
 
-interface IdOptions {
-  readonly customer?: string | undefined
-  readonly product?: string | undefined
-  readonly payment?: string | undefined
-  readonly subscription?: string | undefined
-}
+type IdOptions = Readonly<
+  Partial<Record<'customer' | 'product' | 'payment' | 'subscription', string | undefined>>
+>
 
 const TEST_CUSTOMER = 'cus_test'
 const TEST_PRODUCT = 'pro_test'

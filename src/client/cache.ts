@@ -58,7 +58,7 @@ export function checkOf({
 
 export const NONE = checkOf({ active: false, until: null })
 /** There is no answer. */
-export const DENIED: Check = Object.freeze({ ...NONE, reason: 'unavailable' })
+const DENIED: Check = Object.freeze({ ...NONE, reason: 'unavailable' })
 export const UNKNOWN = checkOf({ ...NONE, unknown: true })
 
 export function entryOf(answer: CustomerAccess, sentAt: number): Entry {
@@ -75,6 +75,11 @@ export function entryOf(answer: CustomerAccess, sentAt: number): Entry {
 /** Undefined: the answer does not list it. */
 export function checkIn({ features, products }: Entry, { feature, productId }: Needed): Check | undefined {
   return feature === undefined ? products.get(productId) : features.get(feature)
+}
+
+/** While the daemon can't be asked. @param known undefined: nothing is known about the customer */
+export function staleCheck(known: Entry | undefined, needed: Needed): Check {
+  return known === undefined ? DENIED : { ...(checkIn(known, needed) ?? NONE), stale: true }
 }
 
 /** @param entry undefined: nothing is known about the customer */

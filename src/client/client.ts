@@ -10,10 +10,10 @@ import {
   checkIn,
   checkOf,
   createCache,
-  DENIED,
   type Entry,
   type Needed,
   NONE,
+  staleCheck,
   UNKNOWN,
 } from './cache.js'
 import { type Change, follow } from './follow.js'
@@ -78,11 +78,6 @@ export function createClient(options: ClientOptions) {
     return onUnavailable === 'stale' ? cache.findStale(customerId) : undefined
   }
 
-  function checkStale(error: unknown, customerId: string, needed: Needed): Check {
-    const known = lastKnown(error, customerId)
-    return known === undefined ? DENIED : { ...(checkIn(known, needed) ?? NONE), stale: true }
-  }
-
   /** By feature or product: the answer for customers whose access does not list it. */
   const verdicts = new Map<string, { readonly check: Promise<Check>; readonly goodUntil: number }>()
   const report = createReport(onUnknown)
@@ -107,13 +102,11 @@ export function createClient(options: ClientOptions) {
       const entry = await cache.ask(validPathId(customerId))
       return checkIn(entry, needed) ?? (await checkMissing(customerId, needed))
     } catch (error) {
-      return checkStale(error, customerId, needed)
+      return staleCheck(lastKnown(error, customerId), needed)
     }
   }
 
-  async function askMany(
-    pairs: readonly (Needed & { readonly customerId: string })[],
-  ): Promise<readonly Check[]> {
+  async function askMany(pairs: readonly (Needed & { readonly customerId: string })[]) {
     const checks = pairs.map(({ customerId, feature, productId }) => ({ customerId, feature, productId }))
     const init = { method: 'POST', headers: JSON_TYPE, body: JSON.stringify({ checks }) }
     try {
@@ -123,7 +116,7 @@ export function createClient(options: ClientOptions) {
       for (const [at, pair] of pairs.entries()) if (answers[at]?.unknown) report(pair)
       return answers
     } catch (error) {
-      return pairs.map((pair) => checkStale(error, pair.customerId, pair))
+      return pairs.map((pair) => staleCheck(lastKnown(error, pair.customerId), pair))
     }
   }
 

@@ -58,11 +58,7 @@ export async function* follow(
 }
 
 /** What one connection sends. Ends however the connection does; throws only if there is no use in another one. */
-async function* blocksOf(
-  api: Api,
-  place: string | null,
-  connection: AbortController,
-): AsyncGenerator<string> {
+async function* blocksOf(api: Api, place: string | null, connection: AbortController) {
   const { signal } = connection
   const headers = { Accept: 'text/event-stream', ...(place !== null && { 'Last-Event-ID': place }) }
   let watchdog = setTimeout(() => connection.abort(), api.timeout)

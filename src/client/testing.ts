@@ -5,16 +5,17 @@ import {
   accessIn,
   type Check,
   checkIn,
-  DENIED,
   type Entry,
   entryOf,
   NONE,
+  staleCheck,
   UNKNOWN,
 } from './cache.js'
 import type { Change, Client, ClientOptions, Entitlement, Feature, Needed } from './client.js'
 import { LatchkeyError } from './request.js'
 import {
   createReport,
+  invalid,
   validId,
   validNeeded,
   validPairs,
@@ -47,15 +48,16 @@ export interface TestClient extends Client {
 }
 
 interface Grant {
+  readonly customerId: string
+  readonly productId: string
   readonly since: number
   readonly until: number | null
   readonly isRevoked: boolean
   readonly eventId: string
 }
 
-type Grants = ReadonlyMap<string, Grant>
-
 const ENVIRONMENT = 'sandbox'
+const NO_CURSOR = 'This cursor is not from this client: start again without `after`.'
 const NEVER_GRANTED = { active: false, status: 'none', since: null, until: null } as const
 
 export function createTestClient({
@@ -69,8 +71,8 @@ export function createTestClient({
   const report = createReport(onUnknown)
   const closing = new AbortController()
   const changes: Change[] = []
-  /** By customer and product. */
-  let stored: ReadonlyMap<string, Grants> = new Map()
+  /** The last of each customer and product. */
+  let stored: readonly Grant[] = []
   /** What the app could see last; null: it sees what is stored. */
   let lastSeen: typeof stored | null = null
   let next = Promise.withResolvers<void>()
@@ -80,8 +82,9 @@ export function createTestClient({
 
   function entryFor(customerId: string, from: typeof stored): Entry {
     const instant = clock()
-    const entitlements = [...(from.get(customerId) ?? [])]
-      .map(([productId, grant]) => entitlementOf(customerId, productId, grant, instant))
+    const entitlements = from
+      .filter((grant) => grant.customerId === customerId)
+      .map((grant) => entitlementOf(grant, instant))
       .sort((a, b) => (a.productId < b.productId ? -1 : 1))
     const ends = entitlements.flatMap(({ active, until }) => (active && until !== null ? until : []))
     const answer = {
@@ -98,21 +101,19 @@ export function createTestClient({
 
   function isKnown({ feature, productId }: Needed): boolean {
     if (feature !== undefined) return Object.keys(products).some((id) => featuresOf(id).includes(feature))
-    return Object.hasOwn(products, productId) || [...stored.values()].some((grants) => grants.has(productId))
+    return Object.hasOwn(products, productId) || stored.some((grant) => grant.productId === productId)
   }
 
   /** What the app knows of a customer while the daemon is away. @throws LatchkeyError */
   function lastKnown(customerId: string, seen: typeof stored): Entry | undefined {
     if (onUnavailable === 'throw')
       throw new LatchkeyError('unavailable', 'The test has made the daemon unavailable: setAvailable(false).')
-    return onUnavailable === 'stale' && seen.has(customerId) ? entryFor(customerId, seen) : undefined
+    const isKnown = onUnavailable === 'stale' && seen.some((grant) => grant.customerId === customerId)
+    return isKnown ? entryFor(customerId, seen) : undefined
   }
 
   function answer(customerId: string, needed: Needed): Check {
-    if (lastSeen !== null) {
-      const known = lastKnown(customerId, lastSeen)
-      return known === undefined ? DENIED : { ...(checkIn(known, needed) ?? NONE), stale: true }
-    }
+    if (lastSeen !== null) return staleCheck(lastKnown(customerId, lastSeen), needed)
     const check = checkIn(entryFor(customerId, stored), needed)
     if (check !== undefined) return check
     if (isKnown(needed)) return NONE
@@ -123,16 +124,15 @@ export function createTestClient({
   function change(
     customerId: string,
     productId: string,
-    made: (eventId: string, before: Grant | undefined) => Grant,
+    made: (eventId: string, before: Grant | undefined) => Omit<Grant, 'customerId' | 'productId'>,
   ) {
     validId(customerId)
     validNeeded({ productId })
     const instant = clock()
-    const grants = stored.get(customerId) ?? new Map<string, Grant>()
-    const before = grants.get(productId)
+    const before = stored.find((grant) => grant.customerId === customerId && grant.productId === productId)
     const eventId = `man_test_${changes.length + 1}`
-    const after = made(eventId, before)
-    stored = new Map(stored).set(customerId, new Map(grants).set(productId, after))
+    const after = { customerId, productId, ...made(eventId, before) }
+    stored = [...stored.filter((grant) => grant !== before), after]
     changes.push({
       cursor: `test.${changes.length + 1}`,
       at: iso(instant),
@@ -170,10 +170,7 @@ export function createTestClient({
       validWatch(handler, after)
       let place = after === null ? changes.length : changes.findIndex(({ cursor }) => cursor === after) + 1
       if (place === 0 && after !== null && after !== 'test.0')
-        throw new LatchkeyError(
-          'cursor_reset',
-          'This cursor is not from this client: start again without `after`.',
-        )
+        throw new LatchkeyError('cursor_reset', NO_CURSOR)
       const isOver = () => closing.signal.aborted || signal?.aborted === true
       signal?.addEventListener('abort', wake)
       while (!isOver()) {
@@ -192,7 +189,7 @@ export function createTestClient({
     grant(customerId, productId, { until = null } = {}) {
       const instant = clock()
       const end = until === null ? null : new Date(until).getTime()
-      if (Number.isNaN(end)) throw new LatchkeyError('invalid_request', 'grant: `until` must be a date.')
+      if (Number.isNaN(end)) throw invalid('grant: `until` must be a date.')
       change(customerId, productId, (eventId, before) =>
         before !== undefined && isActive(before, instant)
           ? { ...before, until: end }
@@ -204,10 +201,7 @@ export function createTestClient({
       change(customerId, productId, (eventId, before) => {
         if (before !== undefined && isActive(before, instant))
           return { ...before, until: instant, isRevoked: true, eventId }
-        throw new LatchkeyError(
-          'invalid_request',
-          `revoke: ${customerId} does not have ${productId}. Grant it first.`,
-        )
+        throw invalid(`revoke: ${customerId} does not have ${productId}. Grant it first.`)
       })
     },
     setAvailable(isAvailable) {
@@ -237,8 +231,9 @@ function snapshotOf(grant: Grant, instant: number): Change['after'] {
 }
 
 /** As the daemon shows a product that was granted by hand. */
-function entitlementOf(customerId: string, productId: string, grant: Grant, instant: number): Entitlement {
+function entitlementOf(grant: Grant, instant: number): Entitlement {
   const { status, ...times } = snapshotOf(grant, instant)
+  const { customerId, productId } = grant
   const source = {
     id: `${customerId}/${productId}`,
     kind: 'manual',

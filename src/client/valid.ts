@@ -1,4 +1,7 @@
-/* What an app passes in: a mistake is named at once, since it would be answered with "no access" later. */
+/*
+ * What an app passes in: a mistake is named at once, since it would be answered with "no access" later. All of it throws
+ * LatchkeyError: `invalid_options` for what an app is built with, `invalid_request` for a question.
+ */
 
 import { type ApiOptions, HEADER_TEXT, LatchkeyError } from './request.js'
 
@@ -34,6 +37,10 @@ const ANY: Rule = [() => true, '']
 const FUNCTION: Rule = [(value) => typeof value === 'function', 'a function']
 const COUNT: Rule = [(value) => Number.isInteger(value) && Number(value) >= 0, 'a whole number from 0']
 
+export function invalid(message: string, code = 'invalid_request'): LatchkeyError {
+  return new LatchkeyError(code, message)
+}
+
 /** `ANY`: looked at where it is used. */
 const RULES = {
   url: ANY,
@@ -44,81 +51,57 @@ const RULES = {
   fetch: FUNCTION,
   random: FUNCTION,
   environment: [(value) => value === 'live' || value === 'sandbox', "'live' or 'sandbox'"],
-  onUnavailable: [
-    (value) => value === 'throw' || value === 'deny' || value === 'stale',
-    "'throw', 'deny' or 'stale'",
-  ],
+  onUnavailable: [(value) => /^(throw|deny|stale)$/.test(`${value}`), "'throw', 'deny' or 'stale'"],
   maxCustomers: COUNT,
   maxAge: [(value) => typeof value === 'number' && value >= 0, 'a number of milliseconds from 0'],
   onUnknown: FUNCTION,
 } satisfies Record<keyof ClientOptions, Rule>
 
-/** @throws LatchkeyError `invalid_options` */
 export function validOptions(options: ClientOptions): ClientOptions {
   const rules = new Map<string, Rule>(Object.entries(RULES))
   for (const [name, value] of Object.entries(options ?? {})) {
     const rule = rules.get(name)
     if (rule === undefined) {
       const known = [...rules.keys()].join(', ')
-      throw new LatchkeyError(
-        'invalid_options',
-        `createClient: there is no option \`${name}\`; use ${known}.`,
-      )
+      throw invalid(`createClient: there is no option \`${name}\`; use ${known}.`, 'invalid_options')
     }
     const [isValid, form] = rule
     if (value === undefined || isValid(value)) continue
-    throw new LatchkeyError('invalid_options', `createClient: \`${name}\` is ${value}; use ${form}.`)
+    throw invalid(`createClient: \`${name}\` is ${value}; use ${form}.`, 'invalid_options')
   }
   return { ...options }
 }
 
-/** @throws LatchkeyError `invalid_options` */
-export function validGate(
-  needed: Needed,
-  options: { readonly client: unknown; readonly customerId: unknown },
-): void {
+const NO_GATE =
+  'A gate needs { client, customerId }: what createClient returns, and a function that returns the id.'
+
+export function validGate(needed: Needed, options: Readonly<Record<'client' | 'customerId', unknown>>): void {
   validNeeded(needed, 'invalid_options')
-  if (options?.client && typeof options.customerId === 'function') return
-  throw new LatchkeyError(
-    'invalid_options',
-    'A gate needs { client, customerId }: what createClient returns, and a function that returns the id.',
-  )
+  if (!options?.client || typeof options.customerId !== 'function') throw invalid(NO_GATE, 'invalid_options')
 }
 
-/** @throws LatchkeyError */
 export function validNeeded(needed: Needed, code = 'invalid_request'): void {
   const { feature, productId } = needed ?? {}
   const id = feature ?? productId
   const isOne = feature === undefined || productId === undefined
   if (isOne && typeof id === 'string' && id !== '') return
-  throw new LatchkeyError(code, 'Pass either a feature or a productId: a string that is not empty.')
+  throw invalid('Pass either a feature or a productId: a string that is not empty.', code)
 }
 
-/** @throws LatchkeyError `invalid_request` */
 export function validId(customerId: string): string {
   const isText = typeof customerId === 'string'
   if (isText && customerId !== '' && customerId.isWellFormed()) return customerId
   const given = isText ? 'empty, or not Unicode' : `of the type ${typeof customerId}`
-  throw new LatchkeyError(
-    'invalid_request',
-    `The customer id is ${given}: pass the id of a customer of the payments service, a string.`,
-  )
+  throw invalid(`The customer id is ${given}: pass the id of a customer of the payments service, a string.`)
 }
 
-/** @throws LatchkeyError `invalid_request` */
 export function validPathId(customerId: string): string {
   if (customerId !== '.' && customerId !== '..') return validId(customerId)
-  throw new LatchkeyError(
-    'invalid_request',
-    `The customer id "${customerId}" can't be in a URL: ask with checkMany.`,
-  )
+  throw invalid(`The customer id "${customerId}" can't be in a URL: ask with checkMany.`)
 }
 
-/** @throws LatchkeyError `invalid_request` */
-export function validPairs<Pair extends Needed & { readonly customerId: string }>(
-  pairs: readonly Pair[],
-): readonly Pair[] {
-  if (!Array.isArray(pairs)) throw new LatchkeyError('invalid_request', 'checkMany needs an array.')
+export function validPairs<Pair extends Needed & { readonly customerId: string }>(pairs: readonly Pair[]) {
+  if (!Array.isArray(pairs)) throw invalid('checkMany needs an array.')
   for (const pair of pairs) {
     validNeeded(pair)
     validId(pair.customerId)
@@ -126,12 +109,11 @@ export function validPairs<Pair extends Needed & { readonly customerId: string }
   return pairs
 }
 
-/** @throws LatchkeyError `invalid_request` */
 export function validWatch(handler: unknown, after: string | null): void {
-  if (typeof handler !== 'function') throw new LatchkeyError('invalid_request', 'watch needs a handler.')
+  if (typeof handler !== 'function') throw invalid('watch needs a handler.')
   // An empty header would mean now, and what no header can hold would look like a daemon that is away.
   if (after !== null && !HEADER_TEXT.test(`${after}`.trim()))
-    throw new LatchkeyError('invalid_request', 'watch: `after` must be a cursor, or left out.')
+    throw invalid('watch: `after` must be a cursor, or left out.')
 }
 
 /** More ids than an app has in its code. */

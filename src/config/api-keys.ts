@@ -96,16 +96,11 @@ export function findRepeatedKeys({ keys }: Usable<z.input<typeof apiSchema>>): P
   })
 }
 
-export interface NewApiKey {
-  /** Shown once, and not stored. */
-  readonly key: string
-  readonly entry: ApiKeyEntry
-}
-
-/** Makes an API key and its config entry, which holds only the key's hash. */
-export function createApiKey({ name, ...rights }: Omit<ApiKeyEntry, 'hash'>): NewApiKey {
+/** Makes an API key, which is shown once and not stored, and its config entry, which holds only the key's hash. */
+export function createApiKey({ name, ...rights }: Omit<ApiKeyEntry, 'hash'>) {
   const { key, hash } = newSecret()
-  return { key, entry: { name, hash, ...rights } }
+  const entry: ApiKeyEntry = { name, hash, ...rights }
+  return { key, entry }
 }
 
 function newSecret() {
@@ -118,16 +113,16 @@ function newSecret() {
  * @throws {LatchkeyError} `usage` if the name is taken, `config_invalid` if there is no place for it
  */
 export function addApiKey(config: unknown, entry: ApiKeyEntry): unknown {
-  return withKeys(config, (entries) => {
-    if (namesIn(entries).includes(entry.name))
-      throw new LatchkeyError('usage', `a key named ${JSON.stringify(entry.name)} already exists`)
-    return [...entries, entry]
-  })
+  const { entries, withKeys } = keysIn(config)
+  if (namesIn(entries).includes(entry.name))
+    throw new LatchkeyError('usage', `a key named ${JSON.stringify(entry.name)} already exists`)
+  return withKeys([...entries, entry])
 }
 
 /** The content of a config file without this key. Throws `usage` if there is none of this name. */
 export function removeApiKey(config: unknown, name: string): unknown {
-  return withKeys(config, (entries) => entries.toSpliced(placeOf(name, entries), 1))
+  const { entries, withKeys } = keysIn(config)
+  return withKeys(entries.toSpliced(placeOf(name, entries), 1))
 }
 
 /** How a key is replaced. */
@@ -148,28 +143,22 @@ export interface Rotation {
  */
 export function rotateApiKey(config: unknown, name: string, { now, graceMs, expiresAt }: Rotation) {
   const { key, hash } = newSecret()
-  let oldEndsAt = now + graceMs
-  let ends: string | null = null
-  const changed = withKeys(config, (entries) => {
-    const place = placeOf(name, entries)
-    const {
-      expiresAt: oldEnd,
-      previous: _,
-      ...old
-    } = Object(entries[place]) as Readonly<Record<string, unknown>>
-    const oldExpiresAt = typeof oldEnd === 'string' ? Date.parse(oldEnd) : Number.NaN
-    if (expiresAt === undefined && oldExpiresAt <= now) {
-      const message = `the key expired at ${oldEnd}: pass --expires for the new key (a duration, a date or never)`
-      throw new LatchkeyError('usage', message)
-    }
-    if (oldExpiresAt < oldEndsAt) oldEndsAt = Math.max(now, oldExpiresAt)
-    const keptEnd = oldEnd === undefined ? {} : { expiresAt: oldEnd }
-    const end = expiresAt === undefined ? keptEnd : endingAt(expiresAt)
-    ends = typeof end.expiresAt === 'string' ? end.expiresAt : null
-    const previous = oldEndsAt > now && { previous: { hash: old.hash, notAfter: isoTime(oldEndsAt) } }
-    return entries.with(place, { ...old, hash, createdAt: isoTime(now), ...end, ...previous })
-  })
-  return { key, config: changed, oldEndsAt, ends }
+  const { entries, withKeys } = keysIn(config)
+  const place = placeOf(name, entries)
+  const { expiresAt: oldEnd, previous: _, ...old }: Section = Object(entries[place])
+  const oldExpiresAt = typeof oldEnd === 'string' ? Date.parse(oldEnd) : Number.NaN
+  if (expiresAt === undefined && oldExpiresAt <= now) {
+    const message = `the key expired at ${oldEnd}: pass --expires for the new key (a duration, a date or never)`
+    throw new LatchkeyError('usage', message)
+  }
+  const graceEndsAt = now + graceMs
+  const oldEndsAt = oldExpiresAt < graceEndsAt ? Math.max(now, oldExpiresAt) : graceEndsAt
+  const keptEnd = oldEnd === undefined ? {} : { expiresAt: oldEnd }
+  const end = expiresAt === undefined ? keptEnd : endingAt(expiresAt)
+  const ends = typeof end.expiresAt === 'string' ? end.expiresAt : null
+  const previous = oldEndsAt > now && { previous: { hash: old.hash, notAfter: isoTime(oldEndsAt) } }
+  const entry = { ...old, hash, createdAt: isoTime(now), ...end, ...previous }
+  return { key, config: withKeys(entries.with(place, entry)), oldEndsAt, ends }
 }
 
 /** The field of an entry. @param at infinite, if it never ends */
@@ -182,18 +171,19 @@ export function isoTime(at: number): string {
   return new Date(at).toISOString().replace(/\.\d{3}Z$/, 'Z')
 }
 
-/** The content of a config file that may be wrong elsewhere, with other keys. */
-function withKeys(
-  config: unknown,
-  change: (entries: readonly unknown[]) => readonly unknown[],
-): Readonly<Record<string, unknown>> {
-  const { api = {} } = sectionOf(config)
-  const { keys = [] } = sectionOf(api)
-  if (!Array.isArray(keys)) throw noPlace()
-  return { ...sectionOf(config), api: { ...sectionOf(api), keys: change(keys) } }
+type Section = Readonly<Record<string, unknown>>
+
+/** The keys in the content of a config file that may be wrong elsewhere; and that content with other keys. */
+function keysIn(config: unknown) {
+  const file = sectionOf(config)
+  const api = sectionOf(file.api === undefined ? {} : file.api)
+  const { keys: entries = [] } = api
+  if (!Array.isArray(entries)) throw noPlace()
+  const withKeys = (keys: readonly unknown[]): Section => ({ ...file, api: { ...api, keys } })
+  return { entries: entries as readonly unknown[], withKeys }
 }
 
-function sectionOf(value: unknown): Readonly<Record<string, unknown>> {
+function sectionOf(value: unknown): Section {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw noPlace()
   return { ...value }
 }

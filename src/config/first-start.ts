@@ -24,23 +24,15 @@ export interface FirstConfigOptions {
   readonly program: string
 }
 
-export interface FirstConfig {
-  readonly key: string
-  /** Where the key is, absolute; null on a terminal. */
-  readonly keyFile: string | null
-  /** For the terminal, never for a log, like the next: on a terminal they contain the key. */
-  readonly created: string
-  /** What to try with the running daemon. */
-  readonly next: string
-}
-
 export const FIRST_EVENT = 'trigger payment.authorized --customer cus_1 --product pro_1'
 
 /**
  * Creates the config of a first start: one sandbox endpoint, the example policy, one API key. Never overwrites.
+ * @returns the key, and the absolute path of its file (null on a terminal); what was created, and what to try `next`, for
+ * the terminal and never for a log: there they contain the key
  * @throws {LatchkeyError} `config_invalid` if there is such a file, or if it would not load at this address
  */
-export function createFirstConfig(options: FirstConfigOptions): FirstConfig {
+export function createFirstConfig(options: FirstConfigOptions) {
   const { path, isTerminal, schema, program, ...given } = options
   const host = given.host || DEFAULT_HOST
   const override = { LATCHKEY_PORT: given.port }
@@ -61,7 +53,7 @@ export function createFirstConfig(options: FirstConfigOptions): FirstConfig {
   assertLoads(path, config, override)
   createConfigFile(path, `${JSON.stringify(config, null, 2)}\n`)
   const created = `Created ${path} with a sandbox endpoint named "sandbox", the example policy and an API key.`
-  const answer = (keyFile: string | null, keyLine: string, token: string): FirstConfig => ({
+  const answer = (keyFile: string | null, keyLine: string, token: string) => ({
     key,
     keyFile,
     created: `${created}\n${keyLine}\n`,

@@ -2,14 +2,6 @@ import { visit } from 'jsonc-parser'
 import { LatchkeyError } from '../errors.js'
 import type { Path, Problem } from '../handlers/problem.js'
 
-export interface JsonText {
-  readonly value: unknown
-  /** Keys given twice in one object, of which `JSON.parse` silently keeps the last. */
-  readonly duplicates: readonly Problem[]
-  /** Keys that are forbidden in every object. */
-  readonly reserved: readonly Problem[]
-}
-
 /** No config needs more than ten levels, and the recursion must end before the stack overflows. */
 const DEEPEST = 64
 
@@ -20,8 +12,10 @@ const NO_NAMES: readonly string[] = ['__proto__', 'constructor', 'prototype']
  * Reads the JSON text of the config file `path`. Throws `config_invalid` with the file and the place of the first
  * error, and without quoting the text: `JSON.parse` would quote a secret.
  */
-export function parseJsonText(text: string, path: string): JsonText {
+export function parseJsonText(text: string, path: string) {
+  /** Keys given twice in one object, of which `JSON.parse` silently keeps the last. */
   const duplicates: Problem[] = []
+  /** Keys that are forbidden in every object. */
   const reserved: Problem[] = []
   /** The keys so far of each open object; null for an open list. */
   const open: (Set<string> | null)[] = []
@@ -74,5 +68,5 @@ export function parseJsonText(text: string, path: string): JsonText {
     },
     { disallowComments: true },
   )
-  return { value: JSON.parse(text), duplicates, reserved }
+  return { value: JSON.parse(text) as unknown, duplicates, reserved }
 }

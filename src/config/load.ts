@@ -32,13 +32,8 @@ export interface LoadedConfig {
  * Loads the config file. Throws `config_missing` if there is none, and `config_invalid` with every problem at once:
  * each names its path, and none shows a value, which may be a secret.
  */
-export function loadConfig({
-  path,
-  value: given,
-  env,
-  readFile = readText,
-  secrets = 'all',
-}: LoadConfigOptions): LoadedConfig {
+export function loadConfig(options: LoadConfigOptions): LoadedConfig {
+  const { path, value: given, env, readFile = readText, secrets = 'all' } = options
   const absolute = resolve(path)
   const folder = dirname(absolute)
   const name = given === undefined ? `the config file ${absolute}` : 'the config object'

@@ -3,6 +3,7 @@ import { DOCUMENTED_POLICY, type Policy, SWITCHES, TERMINAL_TYPES } from '../ent
 import { LatchkeyError } from '../errors.js'
 import type { DeepReadonly } from '../handlers/answers.js'
 import { describeIssue, type Problem, problemsIn } from '../handlers/problem.js'
+import { ofEach } from '../provider/accounts.js'
 import { PAYMENT_EVENT_TYPES, SUBSCRIPTION_EVENT_TYPES } from '../provider/event-types.js'
 import { durationSchema, withFallback } from './fields.js'
 import { toIssue, type Usable } from './problems.js'
@@ -35,12 +36,8 @@ function rowsSchema<Type extends z.ZodType, Documented>(
   type: Type,
   documented: Readonly<Record<(typeof RAILS)[number], Documented>>,
 ) {
-  const rows = z.strictObject({
-    card: withFallback(z.array(type), documented.card),
-    crypto: withFallback(z.array(type), documented.crypto),
-    unknown: withFallback(z.array(type), documented.unknown),
-  })
-  return withFallback(rows, documented)
+  const rows = ofEach(RAILS, (rail) => withFallback(z.array(type), documented[rail]))
+  return withFallback(z.strictObject(rows), documented)
 }
 
 const documented = DOCUMENTED_POLICY

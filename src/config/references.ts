@@ -13,14 +13,6 @@ export interface ResolveOptions {
   readonly mayLackSecrets: boolean
 }
 
-export interface Resolved {
-  readonly value: unknown
-  /** Unresolved references, whose text stays as it is. */
-  readonly problems: readonly Problem[]
-  /** The placeholder for each missing text, and why it is missing. */
-  readonly missing: ReadonlyMap<string, Issue>
-}
-
 /** `isMissing`: the reference is well-formed, but its variable or file does not exist. */
 type Lookup = { readonly text: string } | { readonly problem: string; readonly isMissing: boolean }
 
@@ -31,8 +23,10 @@ const REFERENCE = /\$\{([^}]*)(\}?)/g
  * Replaces `${env:NAME}` and `${file:/path}` in every text of a JSON value, keys excepted. No message contains the
  * content of a variable or a file.
  */
-export function resolveReferences(value: unknown, options: ResolveOptions): Resolved {
+export function resolveReferences(value: unknown, options: ResolveOptions) {
+  /** Unresolved references, whose text stays as it is. */
   const problems: Problem[] = []
+  /** The placeholder for each missing text, and why it is missing. */
   const missing = new Map<string, Issue>()
 
   const resolveText = (text: string, path: Path): string => {
@@ -54,11 +48,8 @@ export function resolveReferences(value: unknown, options: ResolveOptions): Reso
     missing.set(placeholder, toIssue(first))
     return placeholder
   }
-
-  const resolved = replaceWithin(value, (node, path) =>
-    typeof node === 'string' ? resolveText(node, path) : node,
-  )
-  return { value: resolved, problems, missing }
+  const resolve = (node: unknown, path: Path) => (typeof node === 'string' ? resolveText(node, path) : node)
+  return { value: replaceWithin(value, resolve), problems, missing }
 }
 
 /**

@@ -87,15 +87,8 @@ export function findConflicts(file: unknown, known: readonly Problem[], override
 }
 
 /** Settings that are allowed but probably mistakes. */
-export function findWarnings({
-  endpoints,
-  policy,
-  backup,
-  database,
-  retention,
-  products,
-  sync,
-}: Config): Issue[] {
+export function findWarnings(config: Config): Issue[] {
+  const { endpoints, policy, backup, database, retention, products, sync } = config
   return [
     ...warnOfEndpoints(endpoints),
     ...warnOfPolicy(policy),

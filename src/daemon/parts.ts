@@ -8,10 +8,8 @@ import { erasureListOf } from '../people/erasure-list.js'
 import { startComparison } from '../recompute/compare.js'
 import { createRecomputeJobs, type RecomputeJobsDeps } from '../recompute/jobs.js'
 import { type AccessQuery, readAccess } from '../store/access.js'
-import { readKnownCustomer } from '../store/account.js'
 import { isStoreBroken } from '../store/engine.js'
-import { loadErasure, loadUnfinishedErasures } from '../store/erasures.js'
-import { loadManualEvent } from '../store/events.js'
+import { loadUnfinishedErasures } from '../store/erasures.js'
 import { ensurePrivateFile } from '../store/sqlite/file.js'
 import { previewCalls } from '../sync/preview-calls.js'
 import { createKeyUses } from './key-uses.js'
@@ -140,15 +138,7 @@ function createChanging({ store, db, ingest, tracing, wake, clock }: Taking) {
       finish: () => store.writer.finishErasures().finally(wake),
     },
     readAccess: tracedRead,
-    performAct: createPerformAct({
-      write: ingest,
-      findAct: (environment, eventId) => loadManualEvent(db, environment, eventId),
-      readAccess: tracedRead,
-      blocksOn: async (environment, customerId) =>
-        (await readKnownCustomer(db, clock, { environment, customerId }))?.blocks ?? [],
-      isErased: async (...whom) => (await loadErasure(db, ...whom)) !== null,
-      clock,
-    }),
+    performAct: createPerformAct({ db, write: ingest, readAccess: tracedRead, clock }),
   }
 }
 

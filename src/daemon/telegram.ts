@@ -1,11 +1,12 @@
 import type { BotConfig } from '../config/sync.js'
 import { LatchkeyError } from '../errors.js'
 import type { PerformAct } from '../people/acts.js'
+import type { PersonKey } from '../store/schema.js'
 import type { Reach } from '../sync/outages.js'
 import type { Outgoing } from '../sync/outgoing.js'
 import { ActionRequiredError, RetryableError } from '../sync/platform.js'
 import { createCalls } from '../sync/telegram/calls.js'
-import type { Customer, TelegramContext } from '../sync/telegram/context.js'
+import type { TelegramContext } from '../sync/telegram/context.js'
 import { createGroups } from '../sync/telegram/groups.js'
 import { createHandleUpdate } from '../sync/telegram/handle-update.js'
 import { createJoinLinks } from '../sync/telegram/join-links.js'
@@ -45,7 +46,7 @@ export function createTelegram(
       /** @throws {LatchkeyError} `group_not_found`, `not_entitled`, `platform_unavailable`, `platform_refused` */
       invite: orPlatformFailure(joinLinks.invite),
       /** @throws {LatchkeyError} `platform_unavailable`, `platform_refused` */
-      linkToken: orPlatformFailure(async (customer: Customer) => {
+      linkToken: orPlatformFailure(async (customer: PersonKey) => {
         username ??= (await call((api) => api.getMe())).username
         const made = await joinLinks.newLinkToken(customer)
         return { ...made, url: `${DEEP_LINKS}/${username}?start=${made.token}` }

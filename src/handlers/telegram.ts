@@ -2,7 +2,7 @@
 
 import { z } from 'zod'
 import { LatchkeyError } from '../errors.js'
-import type { Customer } from '../sync/telegram/context.js'
+import type { PersonKey } from '../store/schema.js'
 import type { Invite, InviteRequest, LinkToken } from '../sync/telegram/join-links.js'
 import { instant } from './answers.js'
 import { idText } from './body.js'
@@ -10,7 +10,7 @@ import { type Route, route } from './route.js'
 
 /** The parts of the messenger that the routes need. */
 export interface Messenger {
-  readonly linkToken: (customer: Customer) => Promise<LinkToken & { readonly url: string }>
+  readonly linkToken: (customer: PersonKey) => Promise<LinkToken & { readonly url: string }>
   readonly invite: (request: InviteRequest) => Promise<readonly Invite[]>
 }
 

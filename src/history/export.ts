@@ -17,23 +17,17 @@ export interface ExportPlace {
   readonly newest: number
 }
 
-/** What was exported, by result: nothing is left out silently. `reading`: without a signature. */
-export type ExportCounts = Readonly<Record<'delivery' | 'reading' | MissingDelivery, number>>
-
 export interface ExportPage extends ExportPlace {
   readonly lines: readonly string[]
-  readonly counts: ExportCounts
+  /** By result: nothing is left out silently. `reading`: without a signature. */
+  readonly counts: Readonly<Record<'delivery' | 'reading' | MissingDelivery, number>>
 }
 
 /**
  * The next stored events that match a filter, oldest first, each followed by other bodies that came under its id: so
  * an import in this order keeps the same body. The last page has reached the newest.
  */
-export async function readExportPage(
-  db: Db,
-  filter: EventFilter,
-  place: ExportPlace | null,
-): Promise<ExportPage> {
+export async function readExportPage(db: Db, filter: EventFilter, place: ExportPlace | null) {
   const newest = place?.newest ?? (await newestSeq(db))
   const lines: string[] = []
   const counts = { delivery: 0, reading: 0, removed: 0, altered: 0 }

@@ -21,7 +21,7 @@ import {
   recordDuplicates,
 } from '../store/events.js'
 import type { Db, Tx } from '../store/schema.js'
-import type { Incoming, ManualAct, Receipt } from './delivery.js'
+import type { Incoming, Receipt } from './delivery.js'
 import { type FoldedBatch, foldBatch } from './fold-batch.js'
 import { dateActs, ownIdOf, type PreparedDelivery, prepare } from './prepare.js'
 import { type Remark, remarksOn, type WrittenDelivery } from './remarks.js'
@@ -52,21 +52,14 @@ export interface BatchWriterDeps {
  * One transaction per batch: events, sources, entitlements and changes together, so that a committed event
  * is visible in every answer.
  */
-export function createBatchWriter({
-  db,
-  policy,
-  clock,
-  recordErasures,
-  isAlone = false,
-}: BatchWriterDeps): WriteBatch {
+export function createBatchWriter(deps: BatchWriterDeps): WriteBatch {
+  const { db, policy, clock, recordErasures, isAlone = false } = deps
   /** Cached if nobody else erases; null: not loaded, or outdated. */
   let erased: ErasedIds | null = null
   const seenVersions = new Set<string>()
 
   return async (deliveries) => {
-    const read = deliveries.map((one): PreparedDelivery | ManualAct =>
-      'undated' in one ? one : prepare(one),
-    )
+    const read = deliveries.map((one) => ('undated' in one ? one : prepare(one)))
     const environments = new Set(deliveries.map(({ environment }) => environment))
     return db.transaction().execute(async (trx) => {
       const written = new Map<PreparedDelivery, WrittenDelivery>()
@@ -86,9 +79,9 @@ export function createBatchWriter({
       if (acts.length > 0) recordErasures?.(acts)
       const results = prepared.map((one) => written.get(one) as WrittenDelivery)
       return {
-        receipts: results.map((one) => ({
-          id: ownIdOf(one.prepared.normalized),
-          disposition: one.disposition,
+        receipts: results.map(({ prepared, disposition }) => ({
+          id: ownIdOf(prepared.normalized),
+          disposition,
         })),
         remarks: results.flatMap((one) => remarksOn(one, seenVersions)),
         touched,
@@ -168,18 +161,15 @@ async function separate(trx: Tx, environment: Environment, prepared: readonly Pr
 
 /** The erasures that this batch stores: of changes with one id, the first counts. */
 async function newErasures(trx: Tx, dated: readonly PreparedDelivery[]): Promise<readonly ErasureAct[]> {
-  const isErasure = ({ normalized }: PreparedDelivery) => actIn(normalized)?.type === 'manual.erased'
+  const erasureIn = ({ normalized }: PreparedDelivery) => {
+    const act = actIn(normalized)
+    return act?.type === 'manual.erased' ? act : null
+  }
   const acts: ErasureAct[] = []
-  for (const environment of new Set(dated.filter(isErasure).map((one) => one.environment))) {
-    const { fresh } = await separate(
-      trx,
-      environment,
-      dated.filter((one) => one.environment === environment),
-    )
-    for (const { normalized } of fresh.filter(isErasure)) {
-      const act = actIn(normalized)
-      if (act !== null) acts.push({ ...act, environment })
-    }
+  for (const [environment, own] of Map.groupBy(dated, (one) => one.environment)) {
+    if (own.every((one) => erasureIn(one) === null)) continue
+    const { fresh } = await separate(trx, environment, own)
+    acts.push(...fresh.flatMap((one) => erasureIn(one) ?? []).map((act) => ({ ...act, environment })))
   }
   return acts
 }

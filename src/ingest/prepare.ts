@@ -2,8 +2,7 @@ import { MANUAL_ENDPOINT } from '../provider/endpoint.js'
 import { type ManualEvent, type Normalized, parseManualEvent } from '../provider/event.js'
 import { BODY_ID_PREFIX } from '../provider/ids.js'
 import { normalise } from '../provider/normalise.js'
-import type { DeliveryInput } from '../store/events.js'
-import { type DeliveredEvent, loadManualEvents } from '../store/events.js'
+import { type DeliveredEvent, type DeliveryInput, loadManualEvents } from '../store/events.js'
 import type { Tx } from '../store/schema.js'
 import { loadSourcesOfCustomers } from '../store/sources.js'
 import { sha256Of } from '../store/stored-form.js'
@@ -56,7 +55,6 @@ export function ownIdOf(normalized: Normalized): string | null {
   return normalized.ok ? normalized.event.id : normalized.id
 }
 
-/** The id to store a body under. */
 export function eventIdOf(normalized: Normalized, bodySha256: string): string {
   return ownIdOf(normalized) ?? `${BODY_ID_PREFIX}${bodySha256}`
 }

@@ -142,7 +142,11 @@ export function whoIsTouched(
     for (const state of [before, after]) {
       if (state === null || state.customerId === null) continue
       if (isSame) answersOf.add(state.customerId)
-      else touch(state.customerId, { isOf: (productId) => gives(state, productId), causedBy })
+      else
+        touch(state.customerId, {
+          isOf: (id) => state.intervals.some((one) => one.productId === id),
+          causedBy,
+        })
     }
   }
   for (const event of events) {
@@ -162,10 +166,6 @@ export function whoIsTouched(
       return { kind: 'event', eventId: (ofProduct ?? touched.at(-1))?.causedBy ?? null }
     }) satisfies CauseOf,
   }
-}
-
-function gives({ intervals }: SourceState, productId: string): boolean {
-  return intervals.some((interval) => interval.productId === productId)
 }
 
 /** Bounds how long one transaction blocks deliveries. */

@@ -1,11 +1,14 @@
 import { isDeepStrictEqual } from 'node:util'
-import { isInForce } from '../entitlements/by-hand.js'
+import { foldActs, isInForce } from '../entitlements/by-hand.js'
 import type { AccessAnswer, Block } from '../entitlements/model.js'
 import { LatchkeyError } from '../errors.js'
 import type { ManualAct, Receipt } from '../ingest/delivery.js'
 import type { Accounts } from '../provider/accounts.js'
 import { NO_DETAILS } from '../provider/customer.js'
-import type { Environment, ManualEvent } from '../provider/event.js'
+import type { ManualEvent } from '../provider/event.js'
+import { loadErasure } from '../store/erasures.js'
+import { loadManualEvent, loadManualEvents } from '../store/events.js'
+import type { Db, PersonKey } from '../store/schema.js'
 import { actIdOf, formerActIdOf, newActId } from './act-ids.js'
 
 /** The possible changes by hand. Block and unblock: `productId` null means every product. */
@@ -24,9 +27,7 @@ const IDENTIFIES: Readonly<Record<Act['type'], boolean>> = {
   'manual.identity_linked': true,
 }
 
-export interface ActRequest {
-  readonly environment: Environment
-  readonly customerId: string
+export interface ActRequest extends PersonKey {
   readonly act: Act
   /** The actor: an API key's name, or the system user. */
   readonly actor: string
@@ -49,28 +50,18 @@ export interface ActResult {
  */
 export type PerformAct = (request: ActRequest) => Promise<ActResult>
 
-export interface PerformActDeps {
+interface PerformActDeps {
+  readonly db: Db
   readonly write: (act: ManualAct) => Promise<Receipt>
-  readonly findAct: (environment: Environment, eventId: string) => Promise<ManualEvent | null>
-  readonly readAccess: (query: {
-    readonly environment: Environment
-    readonly customerId: string
-    readonly at: null
-  }) => Promise<AccessAnswer>
-  /** If omitted, a block that is not there may be lifted. */
-  readonly blocksOn?: (environment: Environment, customerId: string) => Promise<readonly Block[]>
-  /** If omitted, nobody is erased. */
-  readonly isErased?: (environment: Environment, customerId: string) => Promise<boolean>
+  readonly readAccess: (query: PersonKey & { readonly at: null }) => Promise<AccessAnswer>
   readonly clock: () => number
 }
 
-export function createPerformAct(deps: PerformActDeps): PerformAct {
-  const { write, findAct, readAccess, blocksOn, isErased, clock } = deps
-
+export function createPerformAct({ db, write, readAccess, clock }: PerformActDeps): PerformAct {
   /** The event of this act if it is done already, under one of these ids; null if it is not. */
   async function findDone({ environment, undated }: ManualAct, ids: readonly string[]) {
     for (const id of ids) {
-      const done = await findAct(environment, id)
+      const done = await loadManualEvent(db, environment, id)
       // No key makes an erasure: only its id may be that of a key.
       if (done === null || done.type === 'manual.erased') continue
       const { createdAt: _, ...known } = done
@@ -81,23 +72,22 @@ export function createPerformAct(deps: PerformActDeps): PerformAct {
   }
 
   return async (request) => {
-    const { environment, customerId, idempotencyKey } = request
+    const { environment, customerId, actor, reason, idempotencyKey } = request
     const id = idempotencyKey === null ? newActId() : actIdOf(environment, idempotencyKey)
-    const act: ManualAct = { environment, undated: undatedEvent(request, id) }
+    const undated = undatedAct({ id, customerId, actor, reason, ...request.act })
+    const act: ManualAct = { environment, undated }
     const read = () => readAccess({ environment, customerId, at: null })
     const ids = idempotencyKey === null ? [] : [id, formerActIdOf(environment, idempotencyKey)]
     let eventId = await findDone(act, ids)
     if (eventId === null) {
       refusePastEnd(request.act, clock())
-      if (IDENTIFIES[request.act.type] && (await isErased?.(environment, customerId))) {
-        throw new LatchkeyError(
-          'customer_erased',
-          'The customer is erased: nothing is stored about them any more.',
-        )
-      }
+      if (IDENTIFIES[request.act.type] && (await loadErasure(db, environment, customerId)) !== null)
+        throw new LatchkeyError('customer_erased', ERASED)
       if (request.act.type === 'manual.revoked') refuseUngranted(request.act.productId, await read())
-      if (request.act.type === 'manual.unblocked' && blocksOn !== undefined)
-        refuseUnblocked(request.act.productId, await blocksOn(environment, customerId))
+      if (request.act.type === 'manual.unblocked') {
+        const acts = await loadManualEvents(db, environment, [customerId])
+        refuseUnblocked(request.act.productId, foldActs(acts.get(customerId)).blocks)
+      }
       const { disposition } = await write(act)
       // Another request with the same key came first; or something else was imported under this id.
       eventId = disposition === 'duplicate' ? await findDone(act, ids) : id
@@ -107,11 +97,11 @@ export function createPerformAct(deps: PerformActDeps): PerformAct {
   }
 }
 
+const ERASED = 'The customer is erased: nothing is stored about them any more.'
+
 function usedBefore(): LatchkeyError {
-  return new LatchkeyError(
-    'idempotency_key_conflict',
-    'This Idempotency-Key was used for a different request: use a new one.',
-  )
+  const message = 'This Idempotency-Key was used for a different request: use a new one.'
+  return new LatchkeyError('idempotency_key_conflict', message)
 }
 
 function refusePastEnd(act: Act, now: number): void {
@@ -136,23 +126,8 @@ function refuseUnblocked(productId: string | null, blocks: readonly Block[]): vo
   throw new LatchkeyError('block_not_found', detail)
 }
 
-function undatedEvent({ act, customerId, actor, reason }: ActRequest, id: string): ManualAct['undated'] {
-  return undatedAct({
-    id,
-    type: act.type,
-    customerId,
-    actor,
-    reason,
-    ...('productId' in act && { productId: act.productId }),
-    ...('until' in act && { until: act.until }),
-    ...('accounts' in act && { accounts: act.accounts }),
-  })
-}
-
 type ActFields = Pick<ManualEvent, 'id' | 'type' | 'customerId' | 'actor' | 'reason'> &
-  Partial<Pick<ManualEvent, 'productId' | 'until'>> & {
-    readonly accounts?: Accounts
-  }
+  Partial<Pick<ManualEvent, 'productId' | 'until'> & { readonly accounts: Accounts }>
 
 /** The event of a change by hand, without its time; omitted fields are null. */
 export function undatedAct(fields: ActFields): ManualAct['undated'] {

@@ -1,15 +1,11 @@
 import type { ManualAct, Receipt } from '../ingest/delivery.js'
 import { ERASED_AFTER_DELETION } from '../ingest/remarks.js'
 import { type ErasureRecord, loadDeletedUnerased, loadErasure } from '../store/erasures.js'
-import type { Db, PersonKey } from '../store/schema.js'
+import type { Db } from '../store/schema.js'
 import { erasureIdOf, newActId } from './act-ids.js'
-import { undatedAct } from './acts.js'
+import { type ActRequest, undatedAct } from './acts.js'
 
-export interface EraseRequest extends PersonKey {
-  /** The actor: an API key's name, or the system user. */
-  readonly actor: string
-  readonly reason: string | null
-}
+export type EraseRequest = Omit<ActRequest, 'act' | 'idempotencyKey'>
 
 /**
  * Erases a person: access that began before ends, and stored data no longer identifies them. The customer may be

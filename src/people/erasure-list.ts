@@ -4,7 +4,7 @@ import { MANUAL_ENDPOINT } from '../ingest/prepare.js'
 import type { Environment } from '../provider/event.js'
 import { type ErasureAct, loadErasureActs } from '../store/erasures.js'
 import { type DeliveryInput, loadStoredIds } from '../store/events.js'
-import { type Db, eventKey } from '../store/schema.js'
+import { type Db, eventKey, type PersonKey } from '../store/schema.js'
 import { openDatabase } from '../store/sqlite/dialect.js'
 import { ensurePrivateFile, sync } from '../store/sqlite/file.js'
 import { formerErasureIdOf, newActId } from './act-ids.js'
@@ -17,9 +17,7 @@ import { undatedAct } from './acts.js'
  */
 
 /** Enough to repeat the erasure with the same result. */
-export interface ListedErasure {
-  readonly environment: Environment
-  readonly customerId: string
+interface ListedErasure extends PersonKey {
   readonly eventId: string
   /** Epoch milliseconds. */
   readonly at: number
@@ -27,19 +25,15 @@ export interface ListedErasure {
   readonly reason: string | null
 }
 
-export interface ErasureList {
-  /** The first one first. */
-  readonly erasures: readonly ListedErasure[]
-  /** How many lines can't be read: cut off by a crash, or damaged. */
-  readonly unreadable: number
-}
-
 export function erasureListOf(databaseFile: string): string {
   return `${databaseFile}.erasures`
 }
 
-/** Null: there is no such file. */
-export function readErasureList(file: string): ErasureList | null {
+/**
+ * The erasures, the first one first; and how many lines can't be read: cut off by a crash, or damaged. Null: there is no
+ * such file.
+ */
+export function readErasureList(file: string) {
   if (!existsSync(file)) return null
   const lines = readFileSync(file, 'utf8')
     .split('\n')
@@ -85,17 +79,12 @@ export function listErasures(file: string, acts: readonly ErasureAct[]): void {
   const opened = openSync(file, 'a')
   try {
     // The line break comes first, to end a line cut off by a crash.
-    writeSync(opened, `${endsWithinLine(file) ? '\n' : ''}${lines.join('\n')}\n`)
+    writeSync(opened, `${/[^\n]$/.test(readFileSync(file, 'utf8')) ? '\n' : ''}${lines.join('\n')}\n`)
     fsyncSync(opened)
   } finally {
     closeSync(opened)
   }
   sync(dirname(file))
-}
-
-function endsWithinLine(file: string): boolean {
-  const text = readFileSync(file, 'utf8')
-  return text !== '' && !text.endsWith('\n')
 }
 
 /**
@@ -116,7 +105,9 @@ export async function applyErasureList(
     taken.set(environment, new Set(await loadStoredIds(db, environment, ids)))
   }
   // An id that something else has would make the erasure a duplicate of that.
-  const acts = missing.map((one) => (taken.get(one.environment)?.has(one.eventId) ? renamed(one) : one))
+  const acts = missing.map((one) => {
+    return taken.get(one.environment)?.has(one.eventId) ? { ...one, eventId: newActId() } : one
+  })
   if (acts.length > 0) await write(acts.map(deliveryOf))
   listErasures(file, await loadErasureActs(db))
   return missing.length
@@ -141,16 +132,12 @@ export async function listErasuresOf(database: string, file: string): Promise<vo
   }
 }
 
-function renamed(erasure: ListedErasure): ListedErasure {
-  return { ...erasure, eventId: newActId() }
-}
-
 function deliveryOf({ environment, eventId: id, customerId, actor, reason, at }: ListedErasure) {
   const act = { ...undatedAct({ id, type: 'manual.erased', customerId, actor, reason }), createdAt: at }
   const body = Buffer.from(JSON.stringify(act))
   return { endpoint: MANUAL_ENDPOINT, environment, body, headers: null, receivedAt: at }
 }
 
-function keyOf({ environment, customerId }: Pick<ListedErasure, 'environment' | 'customerId'>): string {
+function keyOf({ environment, customerId }: PersonKey): string {
   return `${environment} ${customerId}`
 }

@@ -51,25 +51,24 @@ export async function applyPlan(
   const begun = await db.transaction().execute((trx) => begin(trx, plan))
   const pass = createPass(begun.job, { ...begun.job, ...begun }, { writes: true })
   const saving = createSaving(begun, pass)
-  const inTurn: Work<Tx>['inTurn'] = async (work) => {
-    const answer = await db.transaction().execute(async (trx) => {
-      const done = await work(trx, clock())
-      if (saving.isDue(pace.eventsPerSave)) await saving.save(trx)
-      return done
-    })
-    onProgress(pass.reached(), begun.job.newest)
-    if (await isStopping()) {
+  const work: Work<Tx> = {
+    async inTurn(turn) {
+      const answer = await db.transaction().execute(async (trx) => {
+        const done = await turn(trx, clock())
+        if (saving.isDue(pace.eventsPerSave)) await saving.save(trx)
+        return done
+      })
+      onProgress(pass.reached(), begun.job.newest)
+      if (!(await isStopping())) return answer
       await db.transaction().execute(saving.save)
       throw interrupted(plan)
-    }
-    return answer
+    },
+    async settle(trx, settled) {
+      saving.note(settled, await write(trx, settled))
+    },
+    settlePerson: (trx, { record, references, ...key }) => replacePerson(trx, key, record, references),
   }
-  const settle: Work<Tx>['settle'] = async (trx, settled) => {
-    saving.note(settled, await write(trx, settled))
-  }
-  const settlePerson: Work<Tx>['settlePerson'] = (trx, { record, references, ...key }) =>
-    replacePerson(trx, key, record, references)
-  await runPass(pass, { inTurn, settle, settlePerson }, pace)
+  await runPass(pass, work, pace)
   await db.transaction().execute(async (trx) => {
     await clearJob(trx)
     if (isWhole(plan.scope) && plan.scope.length === ENVIRONMENTS.length)
@@ -84,20 +83,12 @@ export async function applyPlan(
   }
 }
 
-interface Begun {
-  readonly job: StoredJob
-  /** How many parts of the job are saved. */
-  readonly parts: number
-  /** What those of an interrupted job say. */
-  readonly ahead: readonly number[]
-  readonly concerned: readonly Concern[]
-}
-
 /**
  * Begins a job, or continues an interrupted one of the same kind.
+ * @returns it, how many parts of it are saved, and what those of an interrupted job say
  * @throws {LatchkeyError} `rebuild_running`: a policy is in force, but not all sources were moved to it yet
  */
-async function begin(trx: Tx, { scope, endpoints, policy: given }: ApplyPlan): Promise<Begun> {
+async function begin(trx: Tx, { scope, endpoints, policy: given }: ApplyPlan) {
   const before = await loadJob(trx)
   const inForce = await policyInForce(trx)
   const policy = given ?? inForce
@@ -125,13 +116,12 @@ async function begin(trx: Tx, { scope, endpoints, policy: given }: ApplyPlan): P
   await clearJob(trx)
   if (!isDeepStrictEqual(inForce, policy)) await savePolicy(trx, policy)
   await saveJob(trx, fresh)
-  if (concerned.length === 0) return { job: fresh, parts: 0, ahead: [], concerned }
-  await saveJobPart(trx, 1, { ahead: [], concerned })
-  return { job: fresh, parts: 1, ahead: [], concerned }
+  if (concerned.length > 0) await saveJobPart(trx, 1, { ahead: [], concerned })
+  return { job: fresh, parts: concerned.length > 0 ? 1 : 0, ahead: [], concerned }
 }
 
 /** Saves how far a job is, in the transaction that gets there. */
-function createSaving({ job, parts: saved }: Begun, pass: Pass) {
+function createSaving({ job, parts: saved }: Awaited<ReturnType<typeof begin>>, pass: Pass) {
   let parts = saved
   let savedAt = job.reached
   let hasWritten = false

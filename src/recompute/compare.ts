@@ -17,7 +17,7 @@ import type { Db, PersonKey } from '../store/schema.js'
 import { policyInForce } from '../store/settings.js'
 import { accessChanges, leadsFrom, namesOf } from './differences.js'
 import { nodeName } from './group.js'
-import { createPass, PACE, type Pass, runPass, type Settled, type Work } from './pass.js'
+import { createPass, PACE, type Pass, type Person, runPass, type Settled, type Work } from './pass.js'
 import {
   type AccessDifference,
   type ComparePlan,
@@ -71,30 +71,29 @@ export async function compareStored(
   const job = { scope, endpoints, policy: plan.policy ?? begun.inForce, newest: begun.newest }
   const place = { reached: 0, ahead: [], counts: NOTHING_READ, concerned: [] }
   const pass = createPass(job, place, { writes: false })
-  const inTurn: Work<Db>['inTurn'] = async (work) => {
-    const answer = await inSnapshot(db, async (reader) => {
-      const inForce = await policyInForce(reader)
-      if (plan.policy === null && !isDeepStrictEqual(inForce, begun.inForce)) throw policyChanged()
-      // After the first statement, with which the snapshot begins: what is in it was stored before.
-      return work(reader, clock())
-    })
-    onProgress(pass.reached(), job.newest)
-    await pause()
-    if (signal?.aborted) throw interrupted(plan)
-    return answer
+  const { report, ...findings } = createFindings(plan, pass)
+  const work: Work<Db> = {
+    async inTurn(turn) {
+      const answer = await inSnapshot(db, async (reader) => {
+        const inForce = await policyInForce(reader)
+        if (plan.policy === null && !isDeepStrictEqual(inForce, begun.inForce))
+          throw new LatchkeyError('rebuild_running', POLICY_CHANGED)
+        // After the first statement, with which the snapshot begins: what is in it was stored before.
+        return turn(reader, clock())
+      })
+      onProgress(pass.reached(), job.newest)
+      await pause()
+      if (signal?.aborted) throw interrupted(plan)
+      return answer
+    },
+    ...findings,
   }
-  const findings = createFindings(plan, pass)
-  await runPass(pass, { inTurn, ...findings }, pace)
+  await runPass(pass, work, pace)
   onProgress(job.newest, job.newest)
-  return findings.report()
+  return report()
 }
 
-function policyChanged(): LatchkeyError {
-  return new LatchkeyError(
-    'rebuild_running',
-    'Another policy was put in force in the meantime: run it again.',
-  )
-}
+const POLICY_CHANGED = 'Another policy was put in force in the meantime: run it again.'
 
 /** Collects what differs. A group that is read again replaces what was found of its customers. */
 function createFindings({ mode, sampleSize = SAMPLE_SIZE }: ComparePlan, pass: Pass) {
@@ -126,7 +125,7 @@ function createFindings({ mode, sampleSize = SAMPLE_SIZE }: ComparePlan, pass: P
       }
       for (const [name, seq] of leadsFrom(group, found)) pass.lead(name, seq)
     },
-    settlePerson(_: Db, { environment, customerId, record }: Parameters<Work<Db>['settlePerson']>[1]): void {
+    settlePerson(_: Db, { environment, customerId, record }: Person): void {
       project({ environment, customerId }, { accounts: accountsIn(record?.facts ?? {}) })
     },
     report: (): RecomputeReport => ({

@@ -8,7 +8,7 @@ import { accessFrom, differencesOf, type EntitlementDifference } from '../ingest
 import type { NormalizedEvent } from '../provider/event.js'
 import { isDue, loadEntitlements } from '../store/entitlements.js'
 import type { EventReading } from '../store/events.js'
-import { type Concern, hasSameForm } from '../store/recompute.js'
+import { hasSameForm } from '../store/recompute.js'
 import type { Db } from '../store/schema.js'
 import { sourceColumns } from '../store/sources.js'
 import { type Group, isSameLink, nodeName } from './group.js'
@@ -162,10 +162,7 @@ function paymentIn(event: NormalizedEvent | null): string | null {
 }
 
 /** Customers with changed facts, and payments whose linking event may be gone. */
-export function concernsIn(
-  { environment, doubted }: Group,
-  { events, sources }: Differences,
-): readonly Concern[] {
+export function concernsIn({ environment, doubted }: Group, { events, sources }: Differences) {
   const customers = events
     .filter(({ before, after }) => before !== after && detailsIn(before) !== detailsIn(after))
     .flatMap(({ before, after, row }) => [before?.customerId, after?.customerId, row.customer_id])

@@ -125,10 +125,11 @@ export async function readGroup(
       if (link !== undefined) stored.set(id, link)
       add(link === undefined ? 'payment' : 'subscription', link?.subscriptionId ?? id)
     }
-    const keys = fresh.filter(isSource).filter((key) => !sources.has(sourceKey(key)))
+    const keys = fresh.filter((one): one is SourceKey => one.kind !== 'customer' && one.kind !== 'link')
+    const unread = keys.filter((key) => !sources.has(sourceKey(key)))
     const seqs = [
       ...addSources(await loadSourceRowsOf(db, environment, customers)),
-      ...addSources(await loadSourceRows(db, environment, keys)),
+      ...addSources(await loadSourceRows(db, environment, unread)),
       ...(await loadSeqsByHand(db, environment, customers)),
       ...fresh.flatMap(({ kind, id }) => [...(leading.get(nodeName(environment, kind, id)) ?? [])]),
     ]
@@ -168,10 +169,6 @@ export async function readGroup(
       return isSameLink(link, says && linkOf(says)) ? [] : [id]
     }),
   }
-}
-
-function isSource(node: Node): node is SourceKey {
-  return node.kind !== 'customer' && node.kind !== 'link'
 }
 
 /** Whether a job covers all events, of these environments. */

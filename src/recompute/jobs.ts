@@ -93,8 +93,7 @@ export function createRecomputeJobs(deps: RecomputeJobsDeps) {
   }
 
   async function find(id: string): Promise<Job | null> {
-    if (running?.job.id === id) return running.job
-    if (unrecorded?.job.id === id) return unrecorded.job
+    for (const own of [running, unrecorded]) if (own?.job.id === id) return own.job
     const record = await loadJobRecord(db, id)
     return record === null ? null : asItIs(record)
   }
@@ -125,11 +124,13 @@ export function createRecomputeJobs(deps: RecomputeJobsDeps) {
     running = own
     const begun = Promise.withResolvers<void>()
     unrecorded = null
-    const onUnrecorded = (error: unknown): void => {
-      log.warn({ err: error }, 'could not record a comparison, which goes on')
-      unrecorded = own
-    }
-    const uses = plan.mode === 'apply' ? deps : withoutNeedToWrite(deps, onUnrecorded)
+    // A comparison is recorded for the other instances, but goes on where the store can't be written.
+    const tryToWrite = (...write: Parameters<WriteSync>) =>
+      writeSync(...write).catch((error: unknown) => {
+        log.warn({ err: error }, 'could not record a comparison, which goes on')
+        unrecorded = own
+      })
+    const uses = plan.mode === 'apply' ? deps : { ...deps, writeSync: tryToWrite as WriteSync }
     own.ended = runAlone(own, before, uses, begun.resolve)
       .catch(begun.reject)
       .finally(() => {
@@ -202,15 +203,6 @@ export function createRecomputeJobs(deps: RecomputeJobsDeps) {
   }
 }
 
-/** A comparison is recorded for the other instances, but goes on where the store can't be written. */
-function withoutNeedToWrite(
-  deps: RecomputeJobsDeps,
-  onUnrecorded: (error: unknown) => void,
-): RecomputeJobsDeps {
-  const writeSync = (...write: Parameters<WriteSync>) => deps.writeSync(...write).catch(onUnrecorded)
-  return { ...deps, writeSync: writeSync as WriteSync }
-}
-
 /**
  * Runs a job from its beginning to its saved end, whatever that is.
  * @throws what keeps it from beginning
@@ -218,89 +210,80 @@ function withoutNeedToWrite(
 function runAlone(
   own: Running,
   before: readonly Job[],
-  deps: RecomputeJobsDeps,
+  { alone, compare, db, writeSync, previewCalls, clock, log }: RecomputeJobsDeps,
   onBegun: () => void,
 ): Promise<void> {
-  const { alone, writeSync } = deps
+  const { kind, plan, startedAt } = own.job
+  const { signal } = own.stopping
+  const save = (job: Job) => writeSync('saveJobRecord', recordOf(job))
+
+  /** @throws {LatchkeyError} `rebuild_running`: something unfinished has to end first */
+  async function begin(): Promise<void> {
+    const stored = await loadJob(db)
+    if (stored?.isMoving && plan.policy === null) throw notMoved()
+    // Only one runs at a time.
+    for (const one of before.filter(isAbandoned)) await save(one)
+    const replays = before.filter(isReplay)
+    for (const { id } of replays.slice(MAX_REPLAYS - 1)) await writeSync('forgetJobRecords', id)
+    await save(own.job)
+  }
+
+  /** Saves how far the job is, and stops it if somebody asks for that, at any instance. */
+  async function keepSaved(over: AbortSignal): Promise<void> {
+    for (;;) {
+      await wait(SAVE_MS, undefined, { signal: over }).catch(() => {})
+      if (over.aborted) return
+      if (await save(own.job).catch(() => false)) own.stopping.abort()
+    }
+  }
+
+  function work(apply: Apply): Promise<RecomputeReport> {
+    let first: { readonly at: number; readonly reached: number } | null = null
+    const onProgress = (reached: number, total: number): void => {
+      const now = clock()
+      first ??= { at: now, reached }
+      own.job = progressed(own.job, first, [reached, total, now])
+    }
+    if (plan.mode !== 'apply') return compare(plan, { onProgress, signal })
+    return apply(plan, { onProgress, isStopping: () => signal.aborted })
+  }
+
+  async function succeed({ customers, ...report }: RecomputeReport): Promise<Job> {
+    const { sample: _, ...changes } = report.access.all
+    const dryRun = plan.mode === 'compare'
+    if (kind === 'rebuild') log.info(changes, 'rebuilt from the stored events')
+    if (kind === 'replay') log.info({ ...report.counts, ...changes, dryRun }, 'replayed stored events')
+    const calls = kind === 'replay' && dryRun ? await previewCalls(customers) : null
+    const done = finished(own.job, { ...report, calls }, clock())
+    await save(done)
+    // An erasure deletes the records before it; this one may have come after it.
+    if (calls === null || !(await hasErasedSince(db, startedAt))) return done
+    const unnamed = finished(own.job, { ...report, calls: { ...calls, sample: [] } }, clock())
+    await save(unnamed)
+    return unnamed
+  }
+
+  async function fail(error: unknown): Promise<Job> {
+    const ended = brokenOff(own.job, error, clock())
+    const isStopped = ended.outcome.state === 'stopped'
+    // Its message is the answer to the caller.
+    const isAnswer = (kind === 'verification' || kind === 'policy diff') && isLatchkeyError(error)
+    if (!isStopped && !isAnswer) log.error({ err: error }, `the ${kind} failed`)
+    if (isStopped && kind === 'rebuild') log.info('the rebuild was stopped: run it again to continue')
+    await save(ended).catch((failed: unknown) => log.error({ err: failed }, 'could not save how a job ended'))
+    return ended
+  }
+
   return alone(async (apply) => {
-    await begin(own, before, deps)
+    await begin()
     onBegun()
     const over = new AbortController()
-    const saving = keepSaved(own, writeSync, over.signal)
-    const working = work(own, apply, deps)
+    const saving = keepSaved(over.signal)
+    const working = work(apply)
     await Promise.allSettled([working])
     over.abort()
     await saving
     // That it has ended is seen once it is saved.
-    own.job = await working
-      .then((report) => succeed(own.job, report, deps))
-      .catch((error: unknown) => fail(own.job, error, deps))
+    own.job = await working.then(succeed).catch(fail)
   })
-}
-
-/** @throws {LatchkeyError} `rebuild_running`: something unfinished has to end first */
-async function begin({ job }: Running, before: readonly Job[], { db, writeSync }: RecomputeJobsDeps) {
-  const stored = await loadJob(db)
-  if (stored?.isMoving && job.plan.policy === null) throw notMoved()
-  // Only one runs at a time.
-  for (const one of before.filter(isAbandoned)) await writeSync('saveJobRecord', recordOf(one))
-  const replays = before.filter(isReplay)
-  for (const { id } of replays.slice(MAX_REPLAYS - 1)) await writeSync('forgetJobRecords', id)
-  await writeSync('saveJobRecord', recordOf(job))
-}
-
-/** Saves how far a job is, and stops it if somebody asks for that, at any instance. */
-async function keepSaved(own: Running, writeSync: WriteSync, over: AbortSignal): Promise<void> {
-  for (;;) {
-    await wait(SAVE_MS, undefined, { signal: over }).catch(() => {})
-    if (over.aborted) return
-    const isAsked = await writeSync('saveJobRecord', recordOf(own.job)).catch(() => false)
-    if (isAsked) own.stopping.abort()
-  }
-}
-
-function work(own: Running, apply: Apply, { compare, clock }: RecomputeJobsDeps): Promise<RecomputeReport> {
-  const { plan } = own.job
-  const { signal } = own.stopping
-  let first: { readonly at: number; readonly reached: number } | null = null
-  const onProgress = (reached: number, total: number): void => {
-    const now = clock()
-    first ??= { at: now, reached }
-    own.job = progressed(own.job, first, [reached, total, now])
-  }
-  if (plan.mode !== 'apply') return compare({ ...plan, mode: plan.mode }, { onProgress, signal })
-  return apply({ ...plan, mode: plan.mode }, { onProgress, isStopping: () => signal.aborted })
-}
-
-async function succeed(
-  job: Job,
-  { customers, ...report }: RecomputeReport,
-  { db, writeSync, previewCalls, clock, log }: RecomputeJobsDeps,
-): Promise<Job> {
-  const { kind, plan, startedAt } = job
-  const { sample: _, ...changes } = report.access.all
-  const dryRun = plan.mode === 'compare'
-  if (kind === 'rebuild') log.info(changes, 'rebuilt from the stored events')
-  if (kind === 'replay') log.info({ ...report.counts, ...changes, dryRun }, 'replayed stored events')
-  const calls = kind === 'replay' && dryRun ? await previewCalls(customers) : null
-  const done = finished(job, { ...report, calls }, clock())
-  await writeSync('saveJobRecord', recordOf(done))
-  // An erasure deletes the records before it; this one may have come after it.
-  if (calls === null || !(await hasErasedSince(db, startedAt))) return done
-  const unnamed = finished(job, { ...report, calls: { ...calls, sample: [] } }, clock())
-  await writeSync('saveJobRecord', recordOf(unnamed))
-  return unnamed
-}
-
-async function fail(job: Job, error: unknown, { writeSync, clock, log }: RecomputeJobsDeps): Promise<Job> {
-  const ended = brokenOff(job, error, clock())
-  const isStopped = ended.outcome.state === 'stopped'
-  // Its message is the answer to the caller.
-  const isAnswer = (job.kind === 'verification' || job.kind === 'policy diff') && isLatchkeyError(error)
-  if (!isStopped && !isAnswer) log.error({ err: error }, `the ${job.kind} failed`)
-  if (isStopped && job.kind === 'rebuild') log.info('the rebuild was stopped: run it again to continue')
-  await writeSync('saveJobRecord', recordOf(ended)).catch((failed: unknown) =>
-    log.error({ err: failed }, 'could not save how a job ended'),
-  )
-  return ended
 }

@@ -1,7 +1,6 @@
 /* One pass over the stored events: which are done, what comes next, and what has to be searched for at the end. */
 
 import { seqsInHistory } from '../entitlements/history.js'
-import type { Policy } from '../entitlements/policy.js'
 import { isNewerLink, linkOf, type PaymentLink } from '../entitlements/source-of.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { addFacts, type CustomerFacts, type Reference, referencesIn } from '../provider/facts.js'
@@ -9,13 +8,14 @@ import type { CustomerRecord } from '../store/customers.js'
 import { matchesFilter, scanEventHeaders } from '../store/event-walk.js'
 import {
   type Concern,
-  type JobScope,
+  type JobPart,
   loadGroupRows,
   loadGroupRowsBeyond,
   loadHistories,
   placeOf,
   type ReplayCounts,
   type SourceHistory,
+  type StoredJob,
 } from '../store/recompute.js'
 import { type Db, ENVIRONMENTS, type PersonKey } from '../store/schema.js'
 import { concernsIn, type Differences, differencesIn } from './differences.js'
@@ -42,21 +42,10 @@ export const PACE = {
 const FIRST_READ = 50
 const ROWS_AT_ONCE = 500
 
-interface PassJob extends JobScope {
-  readonly policy: Policy
-  /** The newest stored event when it began: later ones are read and folded by the current program anyway. */
-  readonly newest: number
-}
+type PassJob = Pick<StoredJob, 'scope' | 'endpoints' | 'policy' | 'newest'>
 
 /** Where a pass begins, or one that was interrupted continues. */
-interface Place {
-  /** All events up to this number are done. */
-  readonly reached: number
-  /** Events beyond that are done. */
-  readonly ahead: readonly number[]
-  readonly counts: ReplayCounts
-  readonly concerned: readonly Concern[]
-}
+type Place = Pick<StoredJob, 'reached' | 'counts'> & JobPart
 
 /** A group, compared; and what is known since. */
 export interface Settled {
@@ -166,49 +155,46 @@ function countsAfter(counts: ReplayCounts, events: readonly GroupEvent[], differ
   return next
 }
 
+/** A pass, and what is done with what it finds. */
+interface Run<Connection extends Db> extends Work<Connection> {
+  readonly pass: Pass
+  readonly eventsPerTurn: number
+}
+
 /** Settles all groups of the job, and then the customers that have to be searched for. */
 export async function runPass<Connection extends Db>(
   pass: Pass,
   work: Work<Connection>,
   { eventsPerTurn }: typeof PACE,
 ): Promise<void> {
-  const { scope } = pass.job
-  await findUnlisted(pass, work)
-  await walk(pass, work, eventsPerTurn)
-  if (isWhole(scope)) await sweep(pass, work, scope, eventsPerTurn)
-  while (pass.concerned(1).length > 0) await settleConcerned(pass, work)
+  const run = { ...work, pass, eventsPerTurn }
+  await findUnlisted(run)
+  await walk(run)
+  if (isWhole(pass.job.scope)) await sweep(run, pass.job.scope)
+  while (pass.concerned(1).length > 0) await settleConcerned(run)
 }
 
 /** @returns how many events the groups of these seeds have */
-async function settle<Connection extends Db>(
-  pass: Pass,
-  work: Work<Connection>,
-  db: Connection,
-  now: number,
-  seeds: Seeds,
-): Promise<number> {
+async function settle<C extends Db>(run: Run<C>, db: C, now: number, seeds: Seeds): Promise<number> {
   let count = 0
   for (const environment of ENVIRONMENTS) {
-    const group = await readGroup(db, pass.reader, environment, seeds)
+    const group = await readGroup(db, run.pass.reader, environment, seeds)
     const differences = await differencesIn(db, group, now)
-    await work.settle(db, { group, differences, now, ...pass.finish(group, differences) })
+    await run.settle(db, { group, differences, now, ...run.pass.finish(group, differences) })
     count += group.events.length
   }
   return count
 }
 
 /** Goes through the events of the job, in the order of arrival, up to the newest one when it began. */
-async function walk<Connection extends Db>(
-  pass: Pass,
-  work: Work<Connection>,
-  eventsPerTurn: number,
-): Promise<void> {
+async function walk<C extends Db>(run: Run<C>): Promise<void> {
+  const { pass, eventsPerTurn } = run
   // Sized by the previous groups, so that its groups have about as many events as a turn.
   let limit = Math.min(FIRST_READ, eventsPerTurn)
   while (pass.reached() < pass.job.newest) {
-    await work.inTurn(async (db, now) => {
+    await run.inTurn(async (db, now) => {
       const { rows, reached } = await nextEvents(db, pass, limit)
-      const events = await settle(pass, work, db, now, { rows })
+      const events = await settle(run, db, now, { rows })
       pass.moveTo(reached)
       if (events > 0) limit = Math.ceil((eventsPerTurn * rows.length) / events)
     })
@@ -244,15 +230,13 @@ async function nextEvents(db: Db, { job: { scope, newest }, isDone, ...pass }: P
  * Finds events that belong to a source but are missing from its history: a source is folded from all of its events, or
  * from none. Only damage causes this.
  */
-async function findUnlisted<Connection extends Db>(
-  { job: { newest }, lead, countSources }: Pass,
-  work: Work<Connection>,
-): Promise<void> {
+async function findUnlisted<C extends Db>({ pass, inTurn }: Run<C>): Promise<void> {
+  const { newest } = pass.job
   const listed = new Uint8Array(newest + 1)
-  await eachSourcePage(work, async (_, page) => {
+  await eachSourcePage(inTurn, async (_, page) => {
     for (const { history } of page) for (const seq of seqsInHistory(history) ?? []) listed[seq] = 1
     const newestSource = page.at(-1)?.seq
-    if (newestSource !== undefined) countSources(newestSource)
+    if (newestSource !== undefined) pass.countSources(newestSource)
     return page.length
   })
   for (let reached = 0; reached < newest; ) {
@@ -260,9 +244,9 @@ async function findUnlisted<Connection extends Db>(
     for (; reached < newest && seqs.length < ROWS_AT_ONCE; reached += 1) {
       if (listed[reached + 1] !== 1) seqs.push(reached + 1)
     }
-    for (const row of await work.inTurn((db) => loadGroupRows(db, seqs))) {
+    for (const row of await inTurn((db) => loadGroupRows(db, seqs))) {
       const place = placeOf(row)
-      if (place !== null) lead(nodeName(row.environment, place.kind, place.id), row.seq)
+      if (place !== null) pass.lead(nodeName(row.environment, place.kind, place.id), row.seq)
     }
   }
 }
@@ -271,32 +255,27 @@ async function findUnlisted<Connection extends Db>(
  * Settles the sources that no event has led to: after an interruption, all those that were settled before it; without
  * one, only damage causes them.
  */
-async function sweep<Connection extends Db>(
-  pass: Pass,
-  work: Work<Connection>,
-  environments: readonly Environment[],
-  eventsPerTurn: number,
-): Promise<void> {
-  await eachSourcePage(work, async (db, page, now) => {
+async function sweep<C extends Db>(run: Run<C>, environments: readonly Environment[]): Promise<void> {
+  await eachSourcePage(run.inTurn, async (db, page, now) => {
     const sources: SourceHistory[] = []
     let looked = 0
     let events = 0
     for (const one of page) {
-      if (events >= eventsPerTurn) break
+      if (events >= run.eventsPerTurn) break
       looked += 1
-      if (!environments.includes(one.environment) || pass.isSettled(one.seq)) continue
+      if (!environments.includes(one.environment) || run.pass.isSettled(one.seq)) continue
       sources.push(one)
       events += seqsInHistory(one.history)?.length ?? 0
     }
-    if (sources.length > 0) await settle(pass, work, db, now, { sources })
+    if (sources.length > 0) await settle(run, db, now, { sources })
     return looked
   })
 }
 
 /** @param each returns how many of the page it has done, from the first one on */
-async function eachSourcePage<Connection extends Db>(
-  { inTurn }: Work<Connection>,
-  each: (db: Connection, page: readonly SourceHistory[], now: number) => Promise<number>,
+async function eachSourcePage<C extends Db>(
+  inTurn: Work<C>['inTurn'],
+  each: (db: C, page: readonly SourceHistory[], now: number) => Promise<number>,
 ): Promise<void> {
   let after: number | undefined
   let isLast = false
@@ -318,7 +297,8 @@ const SETTLED_AT_ONCE = 200
  * Computes again the facts and links of the affected customers and payments from all events. No source leads to all of
  * a customer's events, or to all events that link a payment, so all stored events are searched for their ids.
  */
-async function settleConcerned<Connection extends Db>(pass: Pass, work: Work<Connection>): Promise<void> {
+async function settleConcerned<C extends Db>(run: Run<C>): Promise<void> {
+  const { pass } = run
   const some = pass.concerned(SOUGHT_AT_ONCE)
   const naming = new Map(some.map(([name]) => [name, new Set<number>()]))
   // Not all events have their payment in a column; and in a dry run, the columns differ from the new readings.
@@ -337,18 +317,18 @@ async function settleConcerned<Connection extends Db>(pass: Pass, work: Work<Con
     reached = rows.at(-1)?.seq ?? reached
     return rows.length === ROWS_AT_ONCE
   }
-  while (await work.inTurn(seekNext));
+  while (await run.inTurn(seekNext));
   for (let i = 0; i < some.length; i += SETTLED_AT_ONCE) {
-    await work.inTurn(async (db, now) => {
+    await run.inTurn(async (db, now) => {
       // Those that have arrived since.
       while (await seekNext(db));
       const payments: NonNullable<Seeds['payments']>[number][] = []
       for (const [name, { environment, kind, id }] of some.slice(i, i + SETTLED_AT_ONCE)) {
         const events = await eventsNow(db, pass.reader.readEvents, naming.get(name))
         if (kind === 'payment') payments.push({ environment, id, link: newestLink(id, events) })
-        else await work.settlePerson(db, { environment, ...personIn(id, events) })
+        else await run.settlePerson(db, { environment, ...personIn(id, events) })
       }
-      if (payments.length > 0) await settle(pass, work, db, now, { payments })
+      if (payments.length > 0) await settle(run, db, now, { payments })
     })
   }
   pass.finishConcerned(some.map(([name]) => name))

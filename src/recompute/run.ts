@@ -9,7 +9,8 @@ import type { JobScope, ReplayCounts } from '../store/recompute.js'
 import type { PersonKey } from '../store/schema.js'
 
 /** What is computed again, and under which policy. */
-interface Plan extends JobScope {
+interface Plan<Mode> extends JobScope {
+  readonly mode: Mode
   /** Null: the policy in force. `apply` puts another one in force as it begins. */
   readonly policy: Policy | null
   /** The number of examples; all differences are counted. */
@@ -17,15 +18,9 @@ interface Plan extends JobScope {
 }
 
 /** `compare` reports whose access would change, `verify` lists all differences. Nothing is written. */
-export interface ComparePlan extends Plan {
-  readonly mode: 'compare' | 'verify'
-}
-
+export type ComparePlan = Plan<'compare' | 'verify'>
 /** Writes what differs. */
-export interface ApplyPlan extends Plan {
-  readonly mode: 'apply'
-}
-
+export type ApplyPlan = Plan<'apply'>
 export type RecomputePlan = ComparePlan | ApplyPlan
 
 /** In events; only the ratio counts. */

@@ -2,7 +2,8 @@ import type { Logger } from 'pino'
 import type { Db } from '../store/schema.js'
 import type { RemovalBound } from './bound.js'
 import type { Gate } from './limits.js'
-import type { Outages } from './outages.js'
+import type { Outages, Reach } from './outages.js'
+import type { Outgoing } from './outgoing.js'
 import type { Platform } from './platform.js'
 import type { AdapterName, SyncedProduct, SyncTarget } from './target.js'
 import type { WriteSync } from './writes.js'
@@ -25,6 +26,18 @@ export type Post = (
   address: URL,
   options: RequestInit & { readonly headers: Readonly<Record<string, string>> },
 ) => Promise<Response>
+
+/** How a bot calls its platform. */
+export interface BotDeps {
+  readonly botToken: string
+  /** Null: the platform's own. */
+  readonly apiUrl: string | null
+  /** Epoch milliseconds. */
+  readonly clock: () => number
+  readonly reach?: Reach
+  /** Of the calls that one instance alone makes. */
+  readonly outgoing: Outgoing
+}
 
 export interface SyncTools extends Tools {
   /** Called each time, since a reload may change it. */

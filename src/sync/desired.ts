@@ -162,11 +162,7 @@ export function linkedAccounts(customerId: string, accounts: Accounts): readonly
 }
 
 /** Products that each customer has access to, as last saved. */
-export async function loadActiveProducts(
-  db: Db,
-  environment: Environment,
-  customerIds: readonly string[],
-): Promise<ReadonlyMap<string, readonly string[]>> {
+export async function loadActiveProducts(db: Db, environment: Environment, customerIds: readonly string[]) {
   const found = [...(await loadEntitlements(db, environment, customerIds))]
   const activeIn = (records: readonly EntitlementRecord[]) =>
     records.filter(({ active }) => active).map(({ productId }) => productId)
@@ -177,7 +173,6 @@ function distinct(accounts: readonly Account[]): readonly Account[] {
   return [...new Map(accounts.map((one) => [`${one.fact} ${one.accountId}`, one])).values()]
 }
 
-/** A platform account. */
 export type Account = Pick<LinkedAccount, 'fact' | 'accountId'>
 
 /** Everything that decides the memberships of some accounts, in one environment. */
@@ -186,7 +181,6 @@ export interface DesireInputs {
   /** The accounts; the other fields are complete for these. */
   readonly accounts: readonly Account[]
   readonly links: readonly LinkedAccount[]
-  /** Products that each customer has access to. */
   readonly activeProducts: ReadonlyMap<string, readonly string[]>
   readonly stored: readonly Desire[]
 }
@@ -194,10 +188,7 @@ export interface DesireInputs {
 /** By `targetKey`, the products that give membership in it, in one environment. */
 export type ProductsOfTarget = ReadonlyMap<string, ReadonlySet<string>>
 
-export function productsOfTargets(
-  products: readonly SyncedProduct[],
-  environment: Environment,
-): ProductsOfTarget {
+export function productsOfTargets(products: readonly SyncedProduct[], environment: Environment) {
   const found = new Map<string, Set<string>>()
   for (const { id, targets } of products) {
     for (const target of targets.filter((one) => one.environment === environment)) {

@@ -10,12 +10,10 @@ const AFTER_FAILURE_MS = 5_000
 const LEAST_MS = 20
 
 export interface LoopDeps {
-  /** Updates the desired state. */
   readonly look: () => Promise<void>
-  /** Does all work that is due. */
   readonly work: () => Promise<void>
-  /** When the next work is due, in epoch milliseconds; null: nothing is scheduled. */
-  readonly nextAt: () => Promise<number | null>
+  /** When further work is due, in epoch milliseconds. */
+  readonly nextAt: () => Promise<readonly number[]>
   /** Epoch milliseconds. */
   readonly clock: () => number
   readonly log: Logger
@@ -38,7 +36,7 @@ export function createLoop({ look, work, nextAt, clock, log }: LoopDeps) {
     if (isStopping) return
     const begun = doing()
       .then(nextAt)
-      .then((at) => schedule(at === null ? IDLE_MS : at - clock()))
+      .then((times) => schedule(Math.min(...times, Number.POSITIVE_INFINITY) - clock()))
       .catch((error: unknown) => {
         if (isStopping) return
         log.error({ err: error }, 'sync failed; retrying in a few seconds')

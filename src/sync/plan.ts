@@ -174,11 +174,7 @@ export async function readMemberships(
 }
 
 /** A membership is kept for one customer of an account, and asked for by others who share it. */
-async function accountIdsOf(
-  db: Db,
-  environments: readonly Environment[] = ENVIRONMENTS,
-  customerId: string,
-): Promise<readonly string[]> {
+async function accountIdsOf(db: Db, environments: readonly Environment[] = ENVIRONMENTS, customerId: string) {
   const found = await Promise.all(environments.map((one) => loadCustomers(db, one, [customerId])))
   return found.flatMap((own) => Object.values(accountsIn(own.get(customerId)?.facts ?? {})))
 }

@@ -1,4 +1,4 @@
-import { PLATFORM_NAMES } from '../provider/accounts.js'
+import { PLATFORM_NAMES, PLATFORMS } from '../provider/accounts.js'
 import type { AdapterName, Target } from './target.js'
 
 /** What the platform says about one account and one target. */
@@ -43,27 +43,26 @@ export interface Platform<Of extends Target = Target> {
 /** Which other calls a failed call blocks: none, all of this target, or all of the platform. */
 export type FailureScope = 'call' | 'target' | 'platform'
 
+interface RetryOptions {
+  readonly scope?: FailureScope
+  /** No call in the scope before this instant, in epoch milliseconds; null: the back-off decides. */
+  readonly notBefore?: number | null
+  /** The platform certainly did not do it: it said so, or was not called. */
+  readonly isRefused?: boolean
+}
+
 /**
  * The same call may succeed later: the platform limits calls, is down, or did not answer in time. `message` is for
  * people and holds no token.
  */
-export class RetryableError extends Error {
+export class RetryableError extends Error implements Required<RetryOptions> {
   readonly code: string
   readonly scope: FailureScope
-  /** No call in the scope before this instant, in epoch milliseconds; null: the back-off decides. */
   readonly notBefore: number | null
-  /** The platform certainly did not do it: it said so, or was not called. */
   readonly isRefused: boolean
 
-  constructor(
-    code: string,
-    message: string,
-    {
-      scope = 'call',
-      notBefore = null,
-      isRefused = false,
-    }: { scope?: FailureScope; notBefore?: number | null; isRefused?: boolean } = {},
-  ) {
+  constructor(code: string, message: string, options: RetryOptions = {}) {
+    const { scope = 'call', notBefore = null, isRefused = false } = options
     super(message)
     this.name = 'RetryableError'
     this.code = code
@@ -101,6 +100,22 @@ export class ActionRequiredError extends Error {
     this.scope = scope
     this.mayHeal = mayHeal
   }
+}
+
+/** The platform took no call of this bot. */
+export function tokenRejected(name: AdapterName): ActionRequiredError {
+  const message = `${PLATFORMS[name].title} does not accept the bot token: put a valid one in sync.${name}.botToken.`
+  return new ActionRequiredError('token_rejected', message, { scope: 'platform' })
+}
+
+export function rateLimited(name: AdapterName, limit: RetryOptions): RetryableError {
+  return new RetryableError('rate_limited', `${PLATFORMS[name].title} limits the rate of calls.`, limit)
+}
+
+/** @param form what an id looks like. The account is not repeated: an email may have been linked by mistake. */
+export function accountInvalid(name: AdapterName, form: string): ActionRequiredError {
+  const message = `The linked account is not a ${PLATFORMS[name].title} user id, which is ${form}: link the right one.`
+  return new ActionRequiredError('account_invalid', message)
 }
 
 /** The finding for a check that the platform prevented. Bugs are not findings: they are thrown. */

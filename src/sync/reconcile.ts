@@ -17,7 +17,7 @@ import type { Failed, MembershipEvent } from './membership.js'
 import { HeldBackError } from './outgoing.js'
 import { ActionRequiredError, type Platform, RetryableError } from './platform.js'
 import type { AdapterName, SyncTarget } from './target.js'
-import type { MembershipStep } from './writes.js'
+import { type MembershipStep, stepOf } from './writes.js'
 
 /** How many due memberships are read at once: a slow call delays no more than these. */
 const ROUND = 64
@@ -28,16 +28,10 @@ const BACK_OFF: BackOff = { first: 1_000, most: 15 * 60_000 }
 /** Shorter waits are normal and not logged. */
 const LONG_WAIT_MS = 60_000
 
+/** The results that a run reports. */
+export const COUNTED = ['given', 'taken', 'unchanged', 'failed', 'waiting', 'parked'] as const
 /** `superseded`: the desired state changed meanwhile, or another process makes the calls now. */
-export type AttemptResult =
-  | 'given'
-  | 'taken'
-  | 'unchanged'
-  | 'failed'
-  | 'stopped'
-  | 'waiting'
-  | 'parked'
-  | 'superseded'
+export type AttemptResult = (typeof COUNTED)[number] | 'stopped' | 'superseded'
 
 interface Picked {
   readonly membership: Membership
@@ -93,8 +87,8 @@ export function createReconciler(
     work: oneAtATime(async () => {
       while (mayCall() && (await round())) await turn()
     }),
-    /** When the next work is due, in epoch milliseconds; null: nothing is scheduled. */
-    async nextAt(): Promise<number | null> {
+    /** When further work is due, in epoch milliseconds. */
+    async nextAt(): Promise<readonly number[]> {
       const times: number[] = []
       for (const target of targets()) {
         const opensAt = !context.platforms.has(name) ? null : gate.opensAt(target)
@@ -102,7 +96,7 @@ export function createReconciler(
         const dueAt = await nextDueAt(db, target, await isHeld(db, target, removals(), clock()))
         if (dueAt !== null) times.push(Math.max(dueAt, opensAt))
       }
-      return times.length === 0 ? null : Math.min(...times)
+      return times
     },
   }
 }
@@ -161,11 +155,10 @@ function createAttempt(context: SyncContext, name: AdapterName) {
   }
 
   return async (platform: Platform, membership: Membership, target: SyncTarget): Promise<AttemptResult> => {
-    const { environment, desired, applied, given, accountId } = membership
+    const { desired, applied, given, accountId } = membership
     let known: Failed['undo'] = null
     let wasBegun = false
-    const key = { environment, target: membership.target, accountId }
-    const step = (event: MembershipEvent) => writeStep({ key, event })
+    const step = (event: MembershipEvent) => writeStep(stepOf(membership, event))
     const begin = async (action: 'give' | 'take') => {
       wasBegun = (await step({ kind: 'begin', action })) === true
       // A process that was stopped meanwhile finds that another one makes the calls.
@@ -278,9 +271,7 @@ function createJudge({ gate, clock, random, log }: SyncContext, name: AdapterNam
     const retry = (at: number, countsAsAttempt = false) => ({ kind: 'retry', at, countsAsAttempt }) as const
     if (error instanceof ActionRequiredError) {
       if (width === 'call') return { ...failed, next: { kind: 'park', mayHeal: error.mayHeal } }
-      if (isNew) {
-        log.error(fields, 'calls are stopped: fix the problem, then run `latchkey sync run`')
-      }
+      if (isNew) log.error(fields, 'calls are stopped: fix the problem, then run `latchkey sync run`')
       return { ...failed, isStop: true, next: retry(now) }
     }
     const { notBefore, isRefused } = error

@@ -1,15 +1,14 @@
 import { LatchkeyError } from '../errors.js'
+import { ofEach } from '../provider/accounts.js'
 import type { Environment } from '../provider/event.js'
 import { MAX_PER_TRANSACTION, type RetryFilter } from '../store/memberships.js'
 import { ENVIRONMENTS } from '../store/schema.js'
 import type { SyncContext } from './context.js'
 import type { SyncPlan } from './plan.js'
-import type { AttemptResult } from './reconcile.js'
+import { type AttemptResult, COUNTED } from './reconcile.js'
 import { retryAll } from './sweep.js'
 import type { SyncTarget } from './target.js'
-
-/** The attempts that a run reports. */
-const COUNTED = ['given', 'taken', 'unchanged', 'failed', 'waiting', 'parked'] as const
+import { stepOf } from './writes.js'
 
 export interface RunOptions {
   /** Limits `confirm` and `retry` to these; both if omitted. */
@@ -45,7 +44,6 @@ export interface RunDeps {
   readonly work: () => Promise<void>
 }
 
-/** Counts attempts by environment and result. */
 export function countAttempts() {
   const counts = new Map<string, number>()
   return {
@@ -59,16 +57,8 @@ export function countAttempts() {
 }
 
 /** The run that an operator asks for. */
-export function createRun({
-  context,
-  attempts,
-  plan,
-  isPaused,
-  updateDesired,
-  reopen,
-  sweep,
-  work,
-}: RunDeps) {
+export function createRun(deps: RunDeps) {
+  const { context, attempts, plan, isPaused, updateDesired, reopen, sweep, work } = deps
   const { writeSync, gate } = context
 
   /** @throws {LatchkeyError} `plan_changed` */
@@ -78,17 +68,11 @@ export function createRun({
     for (const environment of environments) plans.push(await plan([environment]))
     const confirmed = plans.find(({ hash }) => hash === confirm)
     if (confirmed === undefined) {
-      throw new LatchkeyError(
-        'plan_changed',
-        'The waiting removals are not the ones you confirmed: check the plan again.',
-      )
+      const message = 'The waiting removals are not the ones you confirmed: check the plan again.'
+      throw new LatchkeyError('plan_changed', message)
     }
-    const steps = confirmed.calls
-      .filter(({ needsConfirmation }) => needsConfirmation)
-      .map(({ environment, target, accountId }) => ({
-        key: { environment, target, accountId },
-        event: { kind: 'confirm' as const },
-      }))
+    const removals = confirmed.calls.filter(({ needsConfirmation }) => needsConfirmation)
+    const steps = removals.map((removal) => stepOf(removal, { kind: 'confirm' }))
     for (let i = 0; i < steps.length; i += MAX_PER_TRANSACTION) {
       await writeSync('stepMemberships', steps.slice(i, i + MAX_PER_TRANSACTION))
     }
@@ -107,7 +91,7 @@ export function createRun({
    */
   return async (options: RunOptions = {}): Promise<SyncRun> => {
     const { environments = ENVIRONMENTS, confirm, retry, sweep: isSweep } = options
-    const before = COUNTED.map((result) => attempts.of(environments, result))
+    const before = ofEach(COUNTED, (result) => attempts.of(environments, result))
     await updateDesired()
     if (confirm !== undefined) await confirmPlan(confirm, environments)
     if (retry !== undefined) await retryAll(writeSync, { ...retry, environments })
@@ -115,14 +99,10 @@ export function createRun({
     if (isSweep === true) await sweep()
     await work()
     const { calls } = await plan(environments)
-    const done = COUNTED.map((result, i) => [
-      result,
-      attempts.of(environments, result) - (before[i] ?? 0),
-    ]) as readonly (readonly [(typeof COUNTED)[number], number])[]
+    const counts = ofEach(COUNTED, (result) => attempts.of(environments, result) - before[result])
     const unconfirmed = calls.filter(({ needsConfirmation }) => needsConfirmation).length
     const open = isPaused() ? [] : calls.filter(({ needsConfirmation }) => !needsConfirmation)
     const stopped = open.filter(({ target }) => isStopped(target)).length
-    const counts = Object.fromEntries(done) as Record<(typeof COUNTED)[number], number>
     return { paused: isPaused(), ...counts, unconfirmed, stopped, left: open.length - stopped }
   }
 }

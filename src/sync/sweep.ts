@@ -3,7 +3,7 @@ import { membershipPages } from '../store/memberships.js'
 import type { SyncContext } from './context.js'
 import { ActionRequiredError, isOutage, type Platform, RetryableError } from './platform.js'
 import type { SyncTarget } from './target.js'
-import type { SyncChange, WriteSync } from './writes.js'
+import { type SyncChange, stepOf, type WriteSync } from './writes.js'
 
 /** How many memberships are compared at once. */
 const CHUNK = 250
@@ -57,11 +57,7 @@ export function createSweep(context: SyncContext): () => Promise<void> {
         const isListed = listed?.has(accountId) ?? false
         return state === 'gone' ? isListed : desired && applied === 'member' && !isListed
       })
-      const { environment, target: name } = target
-      const steps = differ.map(({ accountId }) => ({
-        key: { environment, target: name, accountId },
-        event,
-      }))
+      const steps = differ.map((membership) => stepOf(membership, event))
       if (steps.length > 0) await writeSync('stepMemberships', steps)
       await turn()
     }

@@ -39,7 +39,6 @@ export interface SyncDeps extends SyncTools {
   readonly platforms: readonly Platform[]
   /** Whether this instance calls the platforms. */
   readonly isLeader?: () => boolean
-  /** Called after every attempt. */
   readonly onAttempt?: (target: SyncTarget, result: AttemptResult) => void
 }
 
@@ -99,16 +98,15 @@ export async function createSync({
     },
     work,
     nextAt: async () => {
-      if (!context.mayCall()) return null
-      const times = (await Promise.all(reconcilers.map((one) => one.nextAt()))).filter((at) => at !== null)
-      return times.length === 0 ? null : Math.min(...times)
+      if (!context.mayCall()) return []
+      return (await Promise.all(reconcilers.map((one) => one.nextAt()))).flat()
     },
     clock,
     log,
   })
   const { promise: stopped, resolve: resolveStopped } = Promise.withResolvers<void>()
   const { status, check, plan, memberships, targets } = createAnswers(context, checks)
-  const { isPaused } = pausing
+  const { isPaused, pause } = pausing
 
   loop.wake()
 
@@ -131,7 +129,7 @@ export async function createSync({
     /** Checks in the background where calls are allowed, since something may have changed. */
     recheck: checks.renew,
     /** Starts no call until `resume`, even after a restart, except a `check` on request. */
-    pause: pausing.pause,
+    pause,
     async resume(): Promise<void> {
       await pausing.resume()
       reopen()
@@ -222,7 +220,10 @@ function createAnswers(context: SyncContext, checks: Checks) {
       const used = PLATFORM_NAMES.filter(
         (name) => context.platforms.has(name) || context.targets.some(({ adapter }) => adapter === name),
       )
-      const stateOf = (name: string) => (isConfigured(name, context) ? gate.stateOf(name) : NOT_CONFIGURED)
+      // The key of a target begins with its platform.
+      const isConfigured = (name: string) =>
+        [...context.platforms.keys()].some((one) => one === name.split(':')[0])
+      const stateOf = (name: string) => (isConfigured(name) ? gate.stateOf(name) : NOT_CONFIGURED)
       const report = checks.report()
       const checked = report && { ...report, problems: findingsIn(environments, report.problems) }
       return readStatus(db, question(environments), used, stateOf, checked)
@@ -261,9 +262,4 @@ function createAccountAsked(
 
 function byName(platforms: readonly Platform[]): ReadonlyMap<AdapterName, Platform> {
   return new Map(platforms.map((platform) => [platform.name, platform]))
-}
-
-/** @param name of a platform; or a target's key, which begins with it */
-function isConfigured(name: string, { platforms }: SyncContext): boolean {
-  return [...platforms.keys()].some((adapter) => name === adapter || name.startsWith(`${adapter}:`))
 }

@@ -53,10 +53,7 @@ export interface SyncTarget extends TargetRef {
  * Every target that is configured, or was: memberships in a target that no product maps to any more must still be
  * removed.
  */
-export function targetsOf(
-  products: readonly SyncedProduct[],
-  stored: readonly TargetRef[],
-): readonly SyncTarget[] {
+export function targetsOf(products: readonly SyncedProduct[], stored: readonly TargetRef[]) {
   const configured = products.flatMap(({ targets }) => targets)
   const former = stored.flatMap(({ environment, target }) => parseTargetKey(target, environment) ?? [])
   const found = new Map<string, SyncTarget>()

@@ -23,6 +23,12 @@ export interface MembershipStep {
   readonly event: MembershipEvent
 }
 
+/** @param membership or all that is known of it: a step is plain data for another thread */
+export function stepOf(membership: MembershipKey, event: MembershipEvent): MembershipStep {
+  const { environment, target, accountId } = membership
+  return { key: { environment, target, accountId }, event }
+}
+
 /**
  * Saves steps of memberships; each membership occurs at most once.
  * @returns for each step whether it changed anything; if not, its call must not begin
@@ -115,7 +121,6 @@ export type SyncWriteName = keyof typeof SYNC_WRITES
 export type SyncChange<Name extends SyncWriteName> = Parameters<(typeof SYNC_WRITES)[Name]>[1]
 export type SyncAnswer<Name extends SyncWriteName> = Awaited<ReturnType<(typeof SYNC_WRITES)[Name]>>
 
-/** Commits one write of sync. */
 export type WriteSync = <Name extends SyncWriteName>(
   name: Name,
   change: SyncChange<Name>,

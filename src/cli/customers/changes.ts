@@ -1,50 +1,37 @@
-import { InvalidArgumentError } from 'commander'
 import type { z } from 'zod'
-import { DURATION_PATTERN, parseDuration } from '../../config/duration.js'
 import { END_REASON_TEXT } from '../../entitlements/reasons.js'
-import { LatchkeyError } from '../../errors.js'
 import type { changeAnswer } from '../../handlers/customers.js'
 import type { EventDetailJson } from '../../handlers/events.js'
 import { MANUAL_ID_PREFIX } from '../../provider/ids.js'
-import type { Api } from '../api.js'
+import type { Api, Page } from '../api.js'
 import {
   apiCommand,
+  checkStretch,
   flag,
-  instantIn,
+  instantFrom,
   isoTime,
-  parseBetween,
+  LISTED,
+  limitTo,
   parseId,
+  parser,
   value,
-  withDefault,
 } from '../command.js'
-import type { CliContext } from '../context.js'
 import { pathOf } from '../known.js'
 import { withProgress } from '../progress.js'
-import { table } from '../text.js'
+import { listText } from '../text.js'
 
 type ChangeJson = z.input<typeof changeAnswer>
 
-interface ChangePage {
-  readonly items: readonly ChangeJson[]
-  readonly pagination: { readonly nextCursor: string | null }
-}
-
-/** The API's maximum page size. */
-const PAGE_SIZE = 100
-const MAX_LIMIT = 100_000
 const DAY_MS = 86_400_000
 
-const PAST = 'Expected an ISO 8601 time, a duration back such as 1d, "yesterday" or "today" (in UTC).'
-
-/** An instant, so long ago, or the beginning of a day. */
-function parsePast(text: string, { now }: CliContext): number {
-  const today = Math.floor(now() / DAY_MS) * DAY_MS
-  if (text === 'today') return today
-  if (text === 'yesterday') return today - DAY_MS
-  const at = DURATION_PATTERN.test(text) ? now() - parseDuration(text) : instantIn(text)
-  if (at === null) throw new InvalidArgumentError(PAST)
-  return at
-}
+const parsePast = parser(
+  'an ISO 8601 time, a duration back such as 1d, "yesterday" or "today" (in UTC)',
+  (text, { now }) => {
+    const today = Math.floor(now() / DAY_MS) * DAY_MS
+    if (text === 'today') return today
+    return text === 'yesterday' ? today - DAY_MS : instantFrom(text, now(), -1)
+  },
+)
 
 /** `latchkey changes`: who gained and lost access, and why. An empty list is an answer, not a failure. */
 export const changesCommand = apiCommand('changes', {
@@ -63,15 +50,9 @@ export const changesCommand = apiCommand('changes', {
     lost: flag('only where access was lost'),
     gained: flag('only where access was gained'),
     after: value('<cursor>', 'continue where the previous list ended'),
-    limit: withDefault(
-      value('<n>', `how many at most, 1 to ${MAX_LIMIT}`, parseBetween(1, MAX_LIMIT)),
-      1_000,
-    ),
+    limit: limitTo(1_000, 100_000),
   },
-  check({ options: { from, to } }) {
-    if (from !== undefined && to !== undefined && from > to)
-      throw new LatchkeyError('usage', '--from is later than --to')
-  },
+  check: checkStretch,
   async run({ api, options, context, show }) {
     const { to, customer, product, lost, gained, after, limit } = options
     const isBounded = to !== undefined || after !== undefined || customer !== undefined
@@ -85,7 +66,7 @@ export const changesCommand = apiCommand('changes', {
     await withProgress(context, async (progress) => {
       let read = 0
       do {
-        const page: ChangePage = await api.get('/changes', { ...query, limit: PAGE_SIZE, cursor })
+        const page: Page<ChangeJson> = await api.get('/changes', { ...query, limit: LISTED, cursor })
         found.push(...page.items.filter(isAsked))
         read += page.items.length
         progress.show(null, `${read} changes read`)
@@ -95,15 +76,9 @@ export const changesCommand = apiCommand('changes', {
     const items = found.slice(0, limit)
     // Of a page that had more than the limit leaves, the rest comes after the last one shown.
     const next = found.length > limit ? (items.at(-1)?.cursor ?? null) : cursor
-    const acts = options.json ? NO_ACTS : await actsBehind(items, api)
-    show({ items, hasMore: next !== null, next }, (paint) =>
-      items.length === 0
-        ? 'no change matches\n'
-        : table(
-            items.map((change) => changeCells(change, acts)),
-            paint,
-          ),
-    )
+    const acts: Acts = options.json ? new Map() : await actsBehind(items, api)
+    const cells = (change: ChangeJson) => changeCells(change, acts)
+    show({ items, hasMore: next !== null, next }, listText(items, cells, 'no change matches'))
     if (options.json) return
     if (api.isOverStore) context.err(NO_DAEMON)
     if (next !== null) context.err(`note: there are later changes: continue with --after ${next}\n`)
@@ -117,8 +92,6 @@ const NO_DAEMON =
 type Acts = ReadonlyMap<string, Act>
 
 type Act = NonNullable<EventDetailJson['normalized']>
-
-const NO_ACTS: Acts = new Map()
 
 /** Those behind these changes, as far as the API shows them: their reasons must not fail the command. */
 async function actsBehind(changes: readonly ChangeJson[], api: Api): Promise<Acts> {
@@ -135,9 +108,7 @@ async function actsBehind(changes: readonly ChangeJson[], api: Api): Promise<Act
   return acts
 }
 
-type Turn = 'lost' | 'gained' | 'changed'
-
-function turnOf({ before, after }: ChangeJson): Turn {
+function turnOf({ before, after }: ChangeJson) {
   if (before.active === after.active) return 'changed'
   return after.active ? 'gained' : 'lost'
 }
@@ -165,22 +136,16 @@ function endText({ before, after, cause }: ChangeJson): string {
 }
 
 /** @param act the type of the change by hand that caused it, if one did and is known */
-function reasonOf(change: ChangeJson, act: string | undefined): string {
-  const { before, after } = change
-  if (!after.active && act === 'manual.erased') return 'the customer was erased'
-  switch (turnOf(change)) {
-    case 'lost':
-      return statusText(after.status, act)
-    case 'gained': {
-      const end = after.until === null ? '' : `until ${after.until}`
-      return before.status === 'blocked' ? `unblocked ${end}`.trimEnd() : end
-    }
-    case 'changed':
-      if (!after.active) return statusText(after.status, act)
-      if (after.until !== before.until)
-        return after.until === null ? 'its end is removed' : `ends at ${after.until}`
-      return after.status === 'ending' ? 'will be canceled when its period ends' : after.status
+function reasonOf({ before, after }: ChangeJson, act: string | undefined): string {
+  if (!after.active)
+    return act === 'manual.erased' ? 'the customer was erased' : statusText(after.status, act)
+  if (!before.active) {
+    const end = after.until === null ? '' : `until ${after.until}`
+    return before.status === 'blocked' ? `unblocked ${end}`.trimEnd() : end
   }
+  if (after.until !== before.until)
+    return after.until === null ? 'its end is removed' : `ends at ${after.until}`
+  return after.status === 'ending' ? 'will be canceled when its period ends' : after.status
 }
 
 /** Why there is no access. */

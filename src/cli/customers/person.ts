@@ -2,14 +2,11 @@
 
 import { LatchkeyError } from '../../errors.js'
 import type { Environment } from '../../provider/event.js'
-import type { Api } from '../api.js'
+import type { Api, Page } from '../api.js'
 import { otherThan } from '../context.js'
 import { isUnknownProduct, pathOf } from '../known.js'
 
-interface CustomerPage {
-  readonly items: readonly { readonly customerId: string | null }[]
-  readonly pagination: { readonly nextCursor: string | null; readonly hasMore: boolean }
-}
+type CustomerPage = Page<{ readonly customerId: string | null }>
 
 /** The name of an option that leads to a customer. */
 export type PersonWay = 'email' | 'ref' | 'payment' | 'subscription'
@@ -49,12 +46,7 @@ export async function findPerson(api: Api, way: PersonWay, text: string): Promis
  * Makes sure that what was given as the product is not the id of a customer, given beside an option that names one.
  * @throws {LatchkeyError} `usage`
  */
-export async function assertNoPerson(
-  api: Api,
-  way: PersonWay,
-  productId: string,
-  customerId: string,
-): Promise<void> {
+export async function assertNoPerson(api: Api, way: PersonWay, productId: string, customerId: string) {
   if (productId !== customerId && !(await isPerson(api, productId))) return
   const message = `${productId} is a customer, not a product, and --${way} names the customer: leave one out`
   throw new LatchkeyError('usage', message)

@@ -10,13 +10,12 @@ import {
 } from '@discordjs/rest'
 import type { RESTJSONErrorCodes } from 'discord-api-types/v10'
 import type { z } from 'zod'
-import type { Reach } from '../outages.js'
-import { HeldBackError, type Outgoing } from '../outgoing.js'
-import { ActionRequiredError, RetryableError } from '../platform.js'
+import type { BotDeps } from '../context.js'
+import { HeldBackError } from '../outgoing.js'
+import { RetryableError, rateLimited, tokenRejected } from '../platform.js'
 
 /** Discord understood a call and refused it. Only the adapter sees it, and knows what it means for each call. */
 export class Refusal extends Error {
-  /** The HTTP status. */
   readonly status: number
   /** Discord's own code, such as 50013. */
   readonly code: number
@@ -30,30 +29,18 @@ export class Refusal extends Error {
   }
 }
 
-/** Whether Discord refused for one of these reasons. */
 export function isRefusal(error: unknown, ...codes: readonly RESTJSONErrorCodes[]): error is Refusal {
   return error instanceof Refusal && codes.some((code) => code === error.code)
 }
 
+/** Of Discord's own words, for terminals and logs. */
 const LONGEST_WORDS = 300
-
-/** Shortens a text to one line, for terminals and logs. */
-function plainWords(text: string): string {
-  return text.replace(/\p{Cc}+/gu, ' ').slice(0, LONGEST_WORDS)
-}
 
 /** Far longer than Discord normally needs, and short enough to notice an outage. */
 const TIMEOUT_MS = 15_000
 
-export interface CallsDeps {
-  readonly botToken: string
-  /** Without the version; null: Discord's own. */
-  readonly apiUrl: string | null
-  /** Epoch milliseconds. */
-  readonly clock: () => number
-  readonly reach?: Reach
-  /** Of the calls that change something. */
-  readonly outgoing: Outgoing
+/** The address is without the version. */
+export interface CallsDeps extends BotDeps {
   readonly timeoutMs?: number
 }
 
@@ -81,14 +68,8 @@ const DEFAULT_WAIT_MS = 60_000
 const LONGEST_WAIT_MS = 86_400_000
 
 /** All calls to Discord share one instance, and with it the library's queues. */
-export function createCalls({
-  botToken,
-  apiUrl,
-  clock,
-  reach,
-  outgoing,
-  timeoutMs = TIMEOUT_MS,
-}: CallsDeps): Calls {
+export function createCalls(deps: CallsDeps): Calls {
+  const { botToken, apiUrl, clock, reach, outgoing, timeoutMs = TIMEOUT_MS } = deps
   const rest = new REST({
     version: '10',
     api: apiUrl?.replace(/\/+$/, '') ?? DefaultRestOptions.api,
@@ -120,9 +101,8 @@ export function createCalls({
   function failureOf(error: unknown): Error {
     if (error instanceof HeldBackError) return error
     if (error instanceof RateLimitError) return limited(error, clock())
-    if (error instanceof HTTPError) {
+    if (error instanceof HTTPError)
       return failed('discord_failed', `Discord failed with status ${error.status}.`)
-    }
     if (!(error instanceof DiscordAPIError)) {
       const hasTimedOut = error instanceof Error && error.name === 'AbortError'
       const problem = hasTimedOut ? 'did not answer in time' : 'could not be reached'
@@ -130,14 +110,9 @@ export function createCalls({
     }
     if (typeof error.code !== 'number') return notDiscord(error.status)
     reach?.answered()
-    if (error.status === 401) {
-      return new ActionRequiredError(
-        'token_rejected',
-        'Discord does not accept the bot token: put a valid one in sync.discord.botToken.',
-        { scope: 'platform' },
-      )
-    }
-    return new Refusal(error.status, error.code, plainWords(error.message.replaceAll(botToken, '[token]')))
+    if (error.status === 401) return tokenRejected('discord')
+    const words = error.message.replaceAll(botToken, '[token]').replace(/\p{Cc}+/gu, ' ')
+    return new Refusal(error.status, error.code, words.slice(0, LONGEST_WORDS))
   }
 
   async function call(request: Parameters<REST['queueRequest']>[0]): Promise<ResponseLike> {
@@ -180,7 +155,7 @@ async function requestWhole(...[url, init]: Parameters<RESTOptions['makeRequest'
 /** The limit of a route in a guild, or of all calls. */
 function limited({ global, retryAfter }: RateLimitError, now: number): RetryableError {
   const hasWait = retryAfter > 0
-  return new RetryableError('rate_limited', 'Discord limits the rate of calls.', {
+  return rateLimited('discord', {
     scope: global || !hasWait ? 'platform' : 'target',
     notBefore: now + Math.min(hasWait ? Math.ceil(retryAfter) : DEFAULT_WAIT_MS, LONGEST_WAIT_MS),
     isRefused: true,

@@ -1,6 +1,6 @@
 import { PermissionFlagsBits, RESTJSONErrorCodes, Routes } from 'discord-api-types/v10'
 import { z } from 'zod'
-import { ActionRequiredError, type CheckFinding, failedCheck } from '../platform.js'
+import { ActionRequiredError, accountInvalid, type CheckFinding, failedCheck } from '../platform.js'
 import { type DiscordTarget, targetKey } from '../target.js'
 import { type Calls, Refusal } from './calls.js'
 
@@ -12,12 +12,7 @@ const DISCORD_ID = /^\d{17,20}$/
  * @throws {ActionRequiredError} `account_invalid`
  */
 export function requireAccount(accountId: string): void {
-  if (DISCORD_ID.test(accountId)) return
-  // Not repeated in the message: somebody may have linked an email address by mistake.
-  throw new ActionRequiredError(
-    'account_invalid',
-    'The linked account is not a Discord user id, which is a number of 17 to 20 digits: link the right one.',
-  )
+  if (!DISCORD_ID.test(accountId)) throw accountInvalid('discord', 'a number of 17 to 20 digits')
 }
 
 const idSchema = z.string().regex(DISCORD_ID)
@@ -147,7 +142,6 @@ function isAbove(one: Role, other: Role): boolean {
   return BigInt(one.id) < BigInt(other.id)
 }
 
-/** The bot's account. */
 export function readBot(calls: Calls): Promise<z.infer<typeof userSchema>> {
   return calls.read(Routes.user('@me'), userSchema)
 }
@@ -177,10 +171,7 @@ export function inspectionAs(calls: Calls, botId: string) {
 }
 
 /** Checks that the bot is in each guild, with the permission and the role position to give each role. */
-export async function checkTargets(
-  calls: Calls,
-  targets: readonly DiscordTarget[],
-): Promise<readonly CheckFinding[]> {
+export async function checkTargets(calls: Calls, targets: readonly DiscordTarget[]) {
   try {
     const { id, username } = await readBot(calls)
     const findings: CheckFinding[] = [

@@ -120,10 +120,6 @@ function createRoleHolders(calls: Calls) {
 
 /** Concerns only this call: looking up members and giving roles works without the intent. */
 function notListable({ guildId }: DiscordTarget): ActionRequiredError {
-  return new ActionRequiredError(
-    'members_not_listable',
-    `The bot may not list the members of the server ${guildId}: turn on the Server Members Intent in Discord's ` +
-      'developer portal.',
-    { mayHeal: true },
-  )
+  const message = `The bot may not list the members of the server ${guildId}: turn on the Server Members Intent in Discord's developer portal.`
+  return new ActionRequiredError('members_not_listable', message, { mayHeal: true })
 }

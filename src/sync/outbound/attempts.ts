@@ -58,7 +58,6 @@ export function customerOf({ environment, customerId }: Pick<Change, 'environmen
   return `${environment}/${customerId}`
 }
 
-/** @param onEnd called at the end of each attempt */
 export function createAttempts(deps: OutboundDeps, onEnd: () => void) {
   const { writeSync, addresses, featuresOf, clock, random, outgoing, log } = deps
   const { post = fetch } = deps
@@ -95,7 +94,6 @@ export function createAttempts(deps: OutboundDeps, onEnd: () => void) {
   }
 
   return {
-    /** Makes one attempt. */
     begin(to: WebhookAddress, lane: Lane, message: Message): void {
       const customer = customerOf(message.change)
       const sent = send(to, lane, message)
@@ -143,7 +141,6 @@ function noteResult(
   else reach.failed(result.error)
 }
 
-/** What happened to a test message. */
 export interface TestResult extends Pick<Attempt, 'status' | 'error' | 'ms'> {
   readonly id: string
   readonly delivered: boolean

@@ -118,11 +118,11 @@ export async function postMessage(
   signal: AbortSignal,
   post: Post = fetch,
 ): Promise<Answer> {
-  const { address, authorization } = withoutCredentials(url)
+  const { address, credentials } = withoutCredentials(url)
   const headers = {
     'content-type': 'application/json',
     'user-agent': 'Latchkey',
-    ...authorization,
+    ...credentials,
     'webhook-id': id,
     'webhook-timestamp': String(Math.floor(now / 1000)),
     'webhook-signature': secrets.map((secret) => new Webhook(secret).sign(id, new Date(now), body)).join(' '),
@@ -139,9 +139,8 @@ export async function postMessage(
     // The body does not matter: the status has decided.
     await response.body?.cancel().catch(() => {})
     const { status } = response
-    const closedUntil =
-      status < 300 || status === GONE ? null : retryAfter(response.headers.get('retry-after'), now)
-    return { status, reason: `answered ${status}`, closedUntil }
+    const asked = status < 300 || status === GONE ? null : response.headers.get('retry-after')
+    return { status, reason: `answered ${status}`, closedUntil: retryAfter(asked, now) }
   } catch (error) {
     signal.throwIfAborted()
     if (error instanceof HeldBackError) throw error
@@ -153,17 +152,14 @@ export async function postMessage(
 }
 
 /** Credentials in the URL, sent as a browser would: `fetch` refuses such URLs. */
-function withoutCredentials(url: string): { address: URL; authorization: { authorization?: string } } {
+function withoutCredentials(url: string): { address: URL; credentials: { authorization?: string } } {
   const address = new URL(url)
   const { username, password } = address
-  if (username === '' && password === '') return { address, authorization: {} }
+  if (username === '' && password === '') return { address, credentials: {} }
   address.username = ''
   address.password = ''
-  const credentials = `${querystring.unescape(username)}:${querystring.unescape(password)}`
-  return {
-    address,
-    authorization: { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` },
-  }
+  const both = `${querystring.unescape(username)}:${querystring.unescape(password)}`
+  return { address, credentials: { authorization: `Basic ${Buffer.from(both).toString('base64')}` } }
 }
 
 /** Only the system's short code: messages may contain the URL. */

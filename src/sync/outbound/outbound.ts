@@ -139,16 +139,16 @@ export async function createOutbound(deps: OutboundDeps) {
   }
 
   /** Due messages beyond the maximum start when an attempt in flight ends. */
-  async function nextAt(): Promise<number | null> {
+  async function nextAt(): Promise<readonly number[]> {
     const now = clock()
-    const next: number[] = []
+    const times: number[] = []
     for (const to of addresses()) {
       const { closedUntil } = laneOf(to)
       if (to.disabled) continue
       const at = closedUntil > now ? closedUntil : await nextMessageAfter(db, to.id, now)
-      if (at !== null) next.push(at)
+      if (at !== null) times.push(at)
     }
-    return next.length === 0 ? null : Math.min(...next)
+    return times
   }
 
   async function reload(): Promise<void> {

@@ -1,7 +1,14 @@
 import { Api, GrammyError } from 'grammy'
-import type { Reach } from '../outages.js'
-import { HeldBackError, type Outgoing } from '../outgoing.js'
-import { ActionRequiredError, type FailureScope, isOutage, RetryableError } from '../platform.js'
+import type { BotDeps } from '../context.js'
+import { HeldBackError } from '../outgoing.js'
+import {
+  ActionRequiredError,
+  type FailureScope,
+  isOutage,
+  RetryableError,
+  rateLimited,
+  tokenRejected,
+} from '../platform.js'
 
 /** Telegram understood a call and refused it. */
 export class Refusal extends ActionRequiredError {
@@ -124,33 +131,19 @@ const LONGEST_WAIT_SECONDS = 86_400
  * @param now epoch milliseconds
  * @param withoutToken removes the token from a text
  */
-export function failureOf(
-  error: unknown,
-  now: number,
-  withoutToken: (text: string) => string,
-): RetryableError | ActionRequiredError {
+export function failureOf(error: unknown, now: number, withoutToken: (text: string) => string) {
   // A proxy before Telegram may answer with JSON of its own, without Telegram's error code.
   if (!(error instanceof GrammyError) || error.error_code === undefined) {
-    return new RetryableError(
-      'telegram_unreachable',
-      'Telegram could not be reached, or did not answer in time.',
-    )
+    const message = 'Telegram could not be reached, or did not answer in time.'
+    return new RetryableError('telegram_unreachable', message)
   }
   const { error_code: status, parameters } = error
   const description = withoutToken(error.description ?? '')
-  if (status === 429) {
-    return rateLimited(now + waitSeconds(parameters.retry_after) * 1_000)
-  }
+  if (status === 429) return limitedUntil(now + waitSeconds(parameters.retry_after) * 1_000)
   if (status === 409) return new RetryableError('telegram_conflict', `Telegram says: ${description}`)
   if (status >= 500) return new RetryableError('telegram_failed', `Telegram failed with status ${status}.`)
   // 404: the id is not a bot's. 401: its token was revoked.
-  if (status === 401 || description === 'Not Found') {
-    return new ActionRequiredError(
-      'token_rejected',
-      'Telegram does not accept the bot token: put a valid one in sync.telegram.botToken.',
-      { scope: 'platform' },
-    )
-  }
+  if (status === 401 || description === 'Not Found') return tokenRejected('telegram')
   return new Refusal(description, parameters.migrate_to_chat_id?.toString() ?? null)
 }
 
@@ -160,25 +153,14 @@ function waitSeconds(seconds: unknown): number {
 }
 
 /** Telegram limits a bot as a whole and in each chat, and does not say which it was. */
-function rateLimited(notBefore: number): RetryableError {
-  return new RetryableError('rate_limited', 'Telegram limits the rate of calls.', {
-    scope: 'platform',
-    notBefore,
-  })
+function limitedUntil(notBefore: number): RetryableError {
+  return rateLimited('telegram', { scope: 'platform', notBefore })
 }
 
 /** Far longer than Telegram normally needs, and short enough to notice an outage. */
 const TIMEOUT_SECONDS = 15
 
-export interface CallsDeps {
-  readonly botToken: string
-  /** Null: Telegram's own. */
-  readonly apiUrl: string | null
-  /** Epoch milliseconds. */
-  readonly clock: () => number
-  readonly reach?: Reach
-  /** Of the calls that one instance alone makes. */
-  readonly outgoing: Outgoing
+export interface CallsDeps extends BotDeps {
   readonly timeoutSeconds?: number
 }
 
@@ -199,14 +181,8 @@ export const LONG_POLL_SECONDS = 30
 const OPEN_TO_ALL = ['getMe', 'getChat', 'getChatMember', 'createChatInviteLink']
 
 /** All calls to Telegram share one instance, and with it the limit. */
-export function createCalls({
-  botToken,
-  apiUrl,
-  clock,
-  reach,
-  outgoing,
-  timeoutSeconds = TIMEOUT_SECONDS,
-}: CallsDeps): Call {
+export function createCalls(deps: CallsDeps): Call {
+  const { botToken, apiUrl, clock, reach, outgoing, timeoutSeconds = TIMEOUT_SECONDS } = deps
   function apiWithin(seconds: number): Api {
     const api = new Api(botToken, {
       ...(apiUrl === null ? {} : { apiRoot: apiUrl.replace(/\/+$/, '') }),
@@ -218,10 +194,7 @@ export function createCalls({
     api.config.use((send, method, payload, signal) =>
       OPEN_TO_ALL.includes(method)
         ? send(method, payload, signal)
-        : outgoing.send(
-            (own) => send(method, payload, own as typeof signal),
-            signal as AbortSignal | undefined,
-          ),
+        : outgoing.send((own) => send(method, payload, own as typeof signal), signal as AbortSignal),
     )
     return api
   }
@@ -231,7 +204,7 @@ export function createCalls({
   let notBefore = 0
 
   return async (run, { isLongPoll = false } = {}) => {
-    if (clock() < notBefore) throw rateLimited(notBefore)
+    if (clock() < notBefore) throw limitedUntil(notBefore)
     try {
       const answer = await run(isLongPoll ? longPollApi : api)
       reach?.answered()

@@ -1,14 +1,9 @@
 import type { AccessAnswer } from '../../entitlements/model.js'
-import type { Environment } from '../../provider/event.js'
+import type { PersonKey } from '../../store/schema.js'
 import type { Tools } from '../context.js'
 import type { SyncedProduct, TelegramTarget } from '../target.js'
 import type { Call } from './calls.js'
 import type { Groups } from './groups.js'
-
-export interface Customer {
-  readonly environment: Environment
-  readonly customerId: string
-}
 
 /** Shared by the parts of the messenger. */
 export interface TelegramContext extends Tools {
@@ -16,10 +11,10 @@ export interface TelegramContext extends Tools {
   readonly groups: Groups
   /** Called each time, since a reload may change them. */
   readonly products: () => readonly SyncedProduct[]
-  readonly readAccess: (question: Customer & { readonly at: null }) => Promise<AccessAnswer>
+  readonly readAccess: (question: PersonKey & { readonly at: null }) => Promise<AccessAnswer>
   /** Links a messenger account to a customer, once per key. */
   readonly linkAccount: (
-    link: Customer & { readonly accountId: string; readonly key: string; readonly reason: string },
+    link: PersonKey & { readonly accountId: string; readonly key: string; readonly reason: string },
   ) => Promise<unknown>
   /** Whether this is the instance that receives updates. */
   readonly isLeader: () => boolean

@@ -78,9 +78,7 @@ export function createHandleUpdate(context: TelegramContext, joinLinks: JoinLink
     const [first] = asked
     if (first === undefined) return
     const accountId = String(from.id)
-    if (link !== undefined) {
-      await joinLinks.inviteUsed(link.invite_link, accountId, date * 1_000)
-    }
+    if (link !== undefined) await joinLinks.inviteUsed(link.invite_link, accountId, date * 1_000)
     const answers = []
     for (const target of asked) answers.push(await accountAsked(target, accountId))
     if (answers.includes('approve') || (await isSyncPaused(db))) return

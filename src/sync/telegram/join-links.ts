@@ -2,8 +2,9 @@ import { createHash, randomBytes } from 'node:crypto'
 import { LatchkeyError } from '../../errors.js'
 import { loadCustomers } from '../../store/customers.js'
 import { isJoinLinkUsed } from '../../store/join-links.js'
+import type { PersonKey } from '../../store/schema.js'
 import type { SyncedProduct } from '../target.js'
-import type { Customer, TelegramContext } from './context.js'
+import type { TelegramContext } from './context.js'
 
 /** Long enough to open a messenger, short enough that a link found later is useless. */
 const LINK_TOKEN_MS = 3_600_000
@@ -29,7 +30,7 @@ export interface Invite {
 }
 
 /** Null: any product, or group. */
-export interface InviteRequest extends Customer {
+export interface InviteRequest extends PersonKey {
   readonly productId: string | null
   readonly groupId: string | null
 }
@@ -44,7 +45,7 @@ export function createJoinLinks(context: TelegramContext) {
      * Creates a token that links one account to the customer, once, within an hour. The customer may still be unknown:
      * then their first access finds the account.
      */
-    async newLinkToken(customer: Customer): Promise<LinkToken> {
+    async newLinkToken(customer: PersonKey): Promise<LinkToken> {
       const token = randomBytes(TOKEN_BYTES).toString('base64url')
       const expiresAt = clock() + LINK_TOKEN_MS
       await writeSync('keepJoinLink', { kind: 'token', ...customer, sha256: hashOf(token), expiresAt })

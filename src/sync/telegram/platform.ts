@@ -3,9 +3,9 @@ import { PLATFORMS } from '../../provider/accounts.js'
 import { isUnbanOwed } from '../../store/join-links.js'
 import {
   ActionRequiredError,
+  accountInvalid,
   type CheckFinding,
   failedCheck,
-  type Observation,
   type Platform,
 } from '../platform.js'
 import { type TelegramTarget, targetKey } from '../target.js'
@@ -39,8 +39,8 @@ export function createTelegramPlatform(
       await groups.within(groupId, (api, chatId) => api.approveChatJoinRequest(chatId, userId))
     } catch (error) {
       if (isRefusal(error, 'in_group_already')) return
-      if (isRefusal(error, 'no_request', 'not_in_group', 'not_recognised')) throw awaitingJoin()
-      throw error
+      if (!isRefusal(error, 'no_request', 'not_in_group', 'not_recognised')) throw error
+      throw new ActionRequiredError('awaiting_join', NOT_ASKED, { mayHeal: true })
     }
   }
 
@@ -88,11 +88,7 @@ export function createTelegramPlatform(
   }
 }
 
-async function memberStatus(
-  groups: Groups,
-  groupId: string,
-  userId: number,
-): Promise<Observation | 'not_recognised'> {
+async function memberStatus(groups: Groups, groupId: string, userId: number) {
   try {
     const member = await groups.within(groupId, (api, chatId) => api.getChatMember(chatId, userId))
     return isIn(member) ? 'member' : 'absent'
@@ -106,19 +102,11 @@ async function memberStatus(
 function userIdOf(accountId: string): number {
   const userId = Number(accountId)
   if (PLATFORMS.telegram.id.test(accountId) && Number.isSafeInteger(userId)) return userId
-  throw new ActionRequiredError(
-    'account_invalid',
-    'The linked account is not a Telegram user id, which is a number: link the right one.',
-  )
+  throw accountInvalid('telegram', 'a number')
 }
 
-function awaitingJoin(): ActionRequiredError {
-  return new ActionRequiredError(
-    'awaiting_join',
-    'The customer has not asked to join yet: send them an invite link (POST /customers/:id/invites).',
-    { mayHeal: true },
-  )
-}
+const NOT_ASKED =
+  'The customer has not asked to join yet: send them an invite link (POST /customers/:id/invites).'
 
 /** Checks that the bot is in each group, may admit and remove members, and receives updates from it. */
 function createCheck({ call, groups }: TelegramContext, checkUpdates: Receiver['check']) {

@@ -10,7 +10,6 @@ import { createLogger } from '../../../src/log.js'
 import { createPerformAct, type PerformAct } from '../../../src/people/acts.js'
 import { type AccessQuery, readAccess } from '../../../src/store/access.js'
 import { loadCustomers } from '../../../src/store/customers.js'
-import { loadManualEvent } from '../../../src/store/events.js'
 import { forgetJoinLinks } from '../../../src/store/join-links.js'
 import { migrate } from '../../../src/store/migrate.js'
 import { ensurePolicy } from '../../../src/store/settings.js'
@@ -74,8 +73,8 @@ export async function connect(
   const writer = createWriter({ db: writing, clock, erasureList: null })
   const answerAccess = (query: AccessQuery) => readAccess(db, clock, query)
   const performAct = createPerformAct({
+    db,
     write: async (act) => (await writer.writeBatch([act])).receipts[0] as Receipt,
-    findAct: (environment, eventId) => loadManualEvent(db, environment, eventId),
     readAccess: answerAccess,
     clock,
   })
