@@ -22,6 +22,7 @@ const MAY_IMPORT: Readonly<
   entitlements: { code: ['provider'] },
   // The other side of the wire: it knows the wire alone, and nothing of the daemon knows it.
   sandbox: { code: ['provider'] },
+  'payments-api': { code: ['errors', 'provider'] },
   migrations: { code: [] },
   store: { code: ['errors', 'package-file', 'provider', 'entitlements', 'migrations'] },
   ingest: { code: ['errors', 'provider', 'entitlements', 'store'] },
