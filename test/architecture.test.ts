@@ -247,6 +247,7 @@ describe('the architecture', () => {
       'src/daemon.ts',
       'src/doctor/stored.ts',
       'src/operations/assert-database.ts',
+      'src/operations/cron.ts',
       'src/recompute/compare-thread.ts',
       'src/daemon/platforms.ts',
       'src/log.ts',

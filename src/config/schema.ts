@@ -7,17 +7,24 @@ import { endpointsSchema, findBadNames, findSharedSecrets, warnOfEndpoints } fro
 import { withFallback } from './fields.js'
 import { findTypesOfBothKinds, policySchema, warnOfPolicy } from './policy.js'
 import { toIssue, usablePart } from './problems.js'
+import { backfillSchema, providerSchema, warnOfProvider } from './provider.js'
 import { databaseSchema, findSharedPorts, logSchema, type Overrides, serverSchema } from './server.js'
 import {
   findSyncConflicts,
   identitySchema,
   productsSchema,
-  providerSchema,
   syncSchema,
   warnOfProducts,
   warnOfSync,
 } from './sync.js'
-import { backupSchema, erasureSchema, retentionSchema, warnOfBackup, warnOfRetention } from './upkeep.js'
+import {
+  backupSchema,
+  erasureSchema,
+  findScheduledTwice,
+  retentionSchema,
+  warnOfBackup,
+  warnOfRetention,
+} from './upkeep.js'
 
 /** The config file as written, with references resolved. Unknown keys are problems. */
 export const configSchema = z
@@ -36,8 +43,9 @@ export const configSchema = z
     identity: identitySchema.prefault({}),
     products: productsSchema.prefault({}),
     sync: syncSchema.prefault({}),
-    /** The payments service's own API; null: it is never called. */
-    provider: withFallback(providerSchema, null),
+    /** The payments service's own API. */
+    provider: providerSchema.prefault({}),
+    backfill: backfillSchema.prefault({}),
     log: logSchema.prefault({}),
   })
   .transform(({ $schema, api, ...config }) => ({ ...config, apiKeys: api.keys }))
@@ -76,6 +84,7 @@ export function findConflicts(file: unknown, known: readonly Problem[], override
     ...findTypesOfBothKinds(usable?.policy ?? {}),
     ...findSyncConflicts(usable?.products ?? {}, usable?.sync ?? {}),
     ...findSharedPorts(usable?.server ?? {}, overrides),
+    ...findScheduledTwice(usable?.backup ?? {}),
   ]
 }
 
@@ -88,6 +97,8 @@ export function findWarnings({
   retention,
   products,
   sync,
+  provider,
+  backfill,
 }: Config): Issue[] {
   return [
     ...warnOfEndpoints(endpoints),
@@ -96,5 +107,6 @@ export function findWarnings({
     ...warnOfRetention(retention),
     ...warnOfProducts(products, endpoints),
     ...warnOfSync(sync, endpoints),
+    ...warnOfProvider(provider, backfill),
   ].map(toIssue)
 }
