@@ -265,10 +265,10 @@ describe('the architecture', () => {
     expect(packagesOf(loaded)).toEqual(['commander'])
   })
 
-  it('loads a platform, and PostgreSQL, only where one is configured', () => {
+  it('loads a platform, PostgreSQL and schedules only where one is configured', () => {
     const packages = packagesOf(loadedBy('src/daemon.ts'))
     expect(packages).toContain('kysely')
-    expect(packages.filter((name) => /discord|grammy|^pg$/.test(name))).toEqual([])
+    expect(packages.filter((name) => /discord|grammy|^pg$|node-cron/.test(name))).toEqual([])
   })
 
   it('reads the clock and the environment only where the program is put together', () => {

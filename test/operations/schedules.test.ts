@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setImmediate as immediate } from 'node:timers/promises'
 import { Registry } from 'prom-client'
@@ -9,7 +9,7 @@ import { startSweeps } from '../../src/operations/schedule.js'
 import { startBackup, startScheduledBackups } from '../../src/operations/scheduled-backups.js'
 import { eventually } from '../setup/eventually.js'
 import { filledStore, rowsIn } from '../store/filled-store.js'
-import { temporaryFolder } from '../world.js'
+import { CONFIG, configuredFolder, serveHere, temporaryFolder } from '../world.js'
 
 const NOON = Date.UTC(2026, 2, 1, 12)
 const HOUR_MS = 3_600_000
@@ -210,6 +210,19 @@ describe('scheduled backups', () => {
     await eventually(() => expect(lines).not.toEqual([]))
     expect(lines).toMatchObject([{ msg: 'created a backup', file: join(folder, NAME_OF_NOON), removed: 1 }])
     expect(rowsIn(join(folder, NAME_OF_NOON))).toBe(3)
+  })
+
+  it('by a schedule are made by a daemon, which makes up for a missed one as it starts', async () => {
+    const folder = configuredFolder({ ...CONFIG, backup: { folder: 'backups', schedule: '0 3 * * *' } })
+    const backups = join(folder, 'backups')
+    mkdirSync(backups)
+    writeFileSync(join(backups, 'latchkey-20260101T030000.000Z.db'), '')
+    const daemon = await serveHere(folder)
+    await eventually(() =>
+      expect(daemon.logged()).toContainEqual(expect.objectContaining({ msg: 'created a backup' })),
+    )
+    await daemon.stop()
+    expect(readdirSync(backups)).toHaveLength(2)
   })
 
   it('make one where the newest is from the future, since the clock was set back, and no other before its time', async () => {
