@@ -75,9 +75,20 @@ export function createTransport(options: TransportOptions): Transport {
   let closedUntil = 0
 
   async function attempt(call: Call, signal: AbortSignal): Promise<unknown> {
-    const closedFor = closedUntil - clock()
+    // A clock that is set back makes no wait longer.
+    const closedFor = Math.min(closedUntil - clock(), MAX_WAIT_MS)
     if (closedFor > 0) await sleep(closedFor, signal)
-    return judge(call, await exchange(call, signal))
+    try {
+      return judge(call, await exchange(call, signal))
+    } catch (error) {
+      if (error instanceof PaymentsApiError) closeFor((error.retryAfterSeconds ?? 0) * 1000)
+      throw error
+    }
+  }
+
+  /** Every call waits, not only the one that was asked to. */
+  function closeFor(ms: number): void {
+    if (ms <= MAX_WAIT_MS) closedUntil = Math.max(closedUntil, clock() + ms)
   }
 
   async function exchange(call: Call, signal: AbortSignal): Promise<Answer> {
@@ -126,9 +137,7 @@ export function createTransport(options: TransportOptions): Transport {
     const bound = Math.min(BACK_OFF.mostMs, BACK_OFF.firstMs * 2 ** (failures - 1))
     // At least half the bound, so that a failed call is never repeated at once.
     const waitMs = Math.round(asked + (bound * (1 + random())) / 2)
-    if (retryAfterSeconds !== null || failure.kind === 'rate_limited') {
-      closedUntil = Math.max(closedUntil, clock() + waitMs)
-    }
+    if (failure.kind === 'rate_limited') closeFor(waitMs)
     onRetry?.(failure, waitMs)
     await sleep(waitMs, signal)
     return true
