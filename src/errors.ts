@@ -70,6 +70,9 @@ export const ERRORS = {
   webhook_not_found: [404, 'Webhook not found'],
   platform_unavailable: [503, 'Platform unavailable'],
   platform_refused: [502, 'Platform refused'],
+  payments_api_unavailable: [503, 'Payments API unavailable'],
+  payments_api_refused: [502, 'Payments API refused'],
+  payments_api_unreadable: [502, 'Payments API unreadable'],
 } as const satisfies Readonly<Record<string, readonly [status: number, title: string] | null>>
 
 export type ErrorCode = keyof typeof ERRORS

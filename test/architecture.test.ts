@@ -22,6 +22,7 @@ const MAY_IMPORT: Readonly<
   entitlements: { code: ['provider'] },
   // The other side of the wire: it knows the wire alone, and nothing of the daemon knows it.
   sandbox: { code: ['provider'] },
+  'payments-api': { code: ['errors', 'provider'] },
   migrations: { code: [] },
   store: { code: ['errors', 'package-file', 'provider', 'entitlements', 'migrations'] },
   ingest: { code: ['errors', 'provider', 'entitlements', 'store'] },
@@ -256,6 +257,7 @@ describe('the architecture', () => {
       'src/daemon/open.ts',
       'src/doctor/stored.ts',
       'src/operations/assert-database.ts',
+      'src/operations/cron.ts',
       'src/recompute/compare-thread.ts',
       'src/daemon/platforms.ts',
       'src/log.ts',
@@ -273,10 +275,10 @@ describe('the architecture', () => {
     expect(packagesOf(loaded)).toEqual(['commander'])
   })
 
-  it('loads a platform, and PostgreSQL, only where one is configured', () => {
+  it('loads a platform, PostgreSQL and schedules only where one is configured', () => {
     const packages = packagesOf(loadedBy('src/daemon.ts'))
     expect(packages).toContain('kysely')
-    expect(packages.filter((name) => /discord|grammy|^pg$/.test(name))).toEqual([])
+    expect(packages.filter((name) => /discord|grammy|^pg$|node-cron/.test(name))).toEqual([])
   })
 
   it('reads the clock and the environment only where the program is put together', () => {

@@ -72,7 +72,7 @@ export function throwWhereRead(
   }
 }
 
-const SECRETS: readonly unknown[] = ['secret', 'secrets', 'botToken', 'apiKey']
+const SECRETS: readonly unknown[] = ['secret', 'secrets', 'botToken']
 const ADDRESSES: readonly unknown[] = ['url', 'apiUrl', 'baseUrl']
 
 /** A valid but unguessable secret or address; null for all other settings. */
@@ -80,6 +80,7 @@ function placeholderFor(path: Path): string | null {
   if (path[0] !== 'endpoints' && path[0] !== 'sync' && path[0] !== 'provider') return null
   const key = path.findLast((part) => typeof part === 'string')
   const unknown = randomBytes(24).toString('hex')
+  if (key === 'apiKey') return `sk_${String(path[1])}_${unknown}`
   if (SECRETS.includes(key)) return `whsec_${unknown}`
   return ADDRESSES.includes(key) ? `https://${unknown}.invalid` : null
 }

@@ -13,17 +13,24 @@ import {
 import { withFallback } from './fields.js'
 import { findTypesOfBothKinds, policySchema, warnOfPolicy } from './policy.js'
 import { toIssue, usablePart } from './problems.js'
+import { backfillSchema, providerSchema, warnOfProvider } from './provider.js'
 import { databaseSchema, findSharedPorts, logSchema, type Overrides, serverSchema } from './server.js'
 import {
   findSyncConflicts,
   identitySchema,
   productsSchema,
-  providerSchema,
   syncSchema,
   warnOfProducts,
   warnOfSync,
 } from './sync.js'
-import { backupSchema, erasureSchema, retentionSchema, warnOfBackup, warnOfRetention } from './upkeep.js'
+import {
+  backupSchema,
+  erasureSchema,
+  findScheduledTwice,
+  retentionSchema,
+  warnOfBackup,
+  warnOfRetention,
+} from './upkeep.js'
 
 /** The config file as written, with references resolved. Unknown keys are problems. */
 export const configSchema = z
@@ -42,8 +49,9 @@ export const configSchema = z
     identity: identitySchema.prefault({}),
     products: productsSchema.prefault({}),
     sync: syncSchema.prefault({}),
-    /** The payments service's own API; null: it is never called. */
-    provider: withFallback(providerSchema, null),
+    /** The payments service's own API. */
+    provider: providerSchema.prefault({}),
+    backfill: backfillSchema.prefault({}),
     log: logSchema.prefault({}),
   })
   .transform(({ $schema, api, ...config }) => ({ ...config, apiKeys: api.keys }))
@@ -83,12 +91,13 @@ export function findConflicts(file: unknown, known: readonly Problem[], override
     ...findTypesOfBothKinds(usable?.policy ?? {}),
     ...findSyncConflicts(usable?.products ?? {}, usable?.sync ?? {}),
     ...findSharedPorts(usable?.server ?? {}, overrides),
+    ...findScheduledTwice(usable?.backup ?? {}),
   ]
 }
 
 /** Settings that are allowed but probably mistakes. */
 export function findWarnings(config: Config): Issue[] {
-  const { endpoints, policy, backup, database, retention, products, sync } = config
+  const { endpoints, policy, backup, database, retention, products, sync, provider, backfill } = config
   return [
     ...warnOfEndpoints(endpoints),
     ...warnOfPolicy(policy),
@@ -96,5 +105,6 @@ export function findWarnings(config: Config): Issue[] {
     ...warnOfRetention(retention),
     ...warnOfProducts(products, endpoints),
     ...warnOfSync(sync, endpoints),
+    ...warnOfProvider(provider, backfill),
   ].map(toIssue)
 }

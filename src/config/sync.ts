@@ -167,8 +167,6 @@ export const syncSchema = z
 export type BotConfig = DeepReadonly<z.output<typeof botSchema>>
 export type SyncConfig = DeepReadonly<z.output<typeof syncSchema>>
 
-export const providerSchema = z.strictObject({ baseUrl: urlSchema, apiKey: textSchema })
-
 export const identitySchema = z.strictObject({
   ref: z
     .string()

@@ -90,10 +90,11 @@ const TAKEN_OVER: Readonly<Record<string, (config: Config) => unknown>> = {
   'log.level': ({ log }) => log.level,
 }
 
-/** All other settings. The daemon itself reports a changed policy, and `provider` is not used yet. */
+/** All other settings. The daemon itself reports a changed policy. */
 function needingRestart(config: Config): object {
-  const { path, endpoints, apiKeys, policy, products, sync, log, provider, database, ...rest } = config
-  return { ...rest, database: { url: database.url, ...database.postgres } }
+  const { path, endpoints, apiKeys, policy, products, sync, log, database, provider, ...rest } = config
+  const { live, sandbox } = provider
+  return { ...rest, provider: { live, sandbox }, database: { url: database.url, ...database.postgres } }
 }
 
 /** `['server.port', 'retention.bodiesAfter']`: the differences, as the config names them. */

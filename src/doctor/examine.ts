@@ -54,7 +54,7 @@ export async function* examine(examination: Examination): AsyncGenerator<Finding
   yield* checkKeys(config, clock())
   if (daemon.facts !== null) yield* checkRefusals(config.endpoints, daemon.facts)
   yield* examineStore(examination)
-  yield* checkBackup(config, clock())
+  yield* await checkBackup(config, clock())
   if (config.products.every(({ targets }) => targets.length === 0)) yield ok('sync', 'no targets configured')
 }
 

@@ -3,6 +3,8 @@ import { dirname } from 'node:path'
 import type { Config } from '../config/schema.js'
 import { isExplained } from '../errors.js'
 import { backupFileAt, newestBackupAt } from '../operations/backup-folder.js'
+import { isOverdue } from '../operations/cron.js'
+import type { BackupTimes } from '../operations/scheduled-backups.js'
 import { erasureListOf } from '../people/erasure-list.js'
 import { sizeOf } from '../store/sqlite/file.js'
 import { AS_ITS_USER, isOfAnotherUser, isSystemRefusal, refusalText } from '../system-refusal.js'
@@ -71,15 +73,16 @@ export function checkLog(file: string): readonly Finding[] {
 
 /** Allows for the duration of a backup, and one retry. */
 const LATE = 1.5
+const LATE_AFTER_MS = 3_600_000
 
 /** Checks that backups are made as often as the config says. */
-export function checkBackup({ backup, database }: Config, now: number): readonly Finding[] {
+export async function checkBackup({ backup, database }: Config, now: number): Promise<readonly Finding[]> {
   if (database.postgres !== undefined)
     return [ok('backup', 'made with PostgreSQL tools, which this check can’t see')]
   if (backup === null) {
     return [ok('backup', 'none are scheduled; `latchkey backup` creates one')]
   }
-  const { folder, everyMs } = backup
+  const { folder } = backup
   const newestAt = orRefusal(() => newestBackupAt(folder, now))
   if (newestAt instanceof Error) {
     const fix = 'set backup.folder to a folder that the daemon may read and write, or can create'
@@ -88,8 +91,18 @@ export function checkBackup({ backup, database }: Config, now: number): readonly
   const todo = 'the daemon makes them while it runs; its log says why one failed'
   if (newestAt === null) return [warn('backup', `none in ${folder} yet`, todo)]
   const age = now - newestAt
-  const detail = `the newest is ${durationText(age)} old, and one is due every ${durationText(everyMs)}`
-  return [age > LATE * everyMs ? fail('backup', detail, todo) : ok('backup', detail)]
+  const due =
+    backup.schedule === undefined
+      ? `every ${durationText(backup.everyMs)}`
+      : `at the times of ${JSON.stringify(backup.schedule)} (${backup.timezone})`
+  const detail = `the newest is ${durationText(age)} old, and one is due ${due}`
+  return [(await isBackupLate(backup, newestAt, now)) ? fail('backup', detail, todo) : ok('backup', detail)]
+}
+
+async function isBackupLate(times: BackupTimes, newestAt: number, now: number): Promise<boolean> {
+  if (times.schedule === undefined) return now - newestAt > LATE * times.everyMs
+  const { schedule: expression, timezone } = times
+  return isOverdue({ expression, timezone }, newestAt, now - LATE_AFTER_MS)
 }
 
 /** The path of the newest backup; null if there is none, or the folder can't be read. */

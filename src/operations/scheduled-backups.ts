@@ -6,6 +6,7 @@ import { threadFile } from '../package-file.js'
 import type { Backup } from '../store/sqlite/copy.js'
 import { emptyPartOf, removePartOf } from '../store/sqlite/file.js'
 import { backupFileAt, newestBackupAt, pruneBackups } from './backup-folder.js'
+import { createSchedule } from './cron.js'
 import { createBackupMetrics } from './metrics.js'
 import { every, MINUTE_MS, type Schedule } from './schedule.js'
 
@@ -26,10 +27,13 @@ interface BackupUnderWay {
   stop(): void
 }
 
-export interface ScheduledBackupsDeps {
+/** When the next backup is due: at an age of the newest, in milliseconds, or at times. */
+export type BackupTimes =
+  | { readonly everyMs: number; readonly schedule?: never }
+  | { readonly schedule: string; readonly timezone: string; readonly everyMs?: never }
+
+export type ScheduledBackupsDeps = BackupTimes & {
   readonly folder: string
-  /** The age of a backup, in milliseconds, after which the next one is due. */
-  readonly everyMs: number
   /** How many backups are kept. */
   readonly keep: number
   /** Begins a backup to that file. */
@@ -41,29 +45,64 @@ export interface ScheduledBackupsDeps {
 }
 
 /**
- * Makes a backup when the newest is old enough, and keeps the newest few. The files themselves show what is due, so a
- * restart neither skips a backup nor makes an extra one.
+ * Makes a backup when one is due, and keeps the newest few. The files themselves show what is due, so a restart neither
+ * skips a backup nor makes an extra one.
  */
 export function startScheduledBackups(deps: ScheduledBackupsDeps): Schedule {
-  const { folder, everyMs, keep, startBackup, registry, clock, log } = deps
+  const { folder, keep, startBackup, registry, clock, log } = deps
   const metrics = createBackupMetrics(registry)
-  let failedAt: number | null = null
+  const failed = 'the backup failed; retrying in ten minutes'
 
+  async function make(stopping: AbortSignal): Promise<void> {
+    const now = clock()
+    const underWay = startBackup(backupFileAt(folder, now))
+    stopping.addEventListener('abort', underWay.stop)
+    const { file, bytes } = await underWay.done.finally(() =>
+      stopping.removeEventListener('abort', underWay.stop),
+    )
+    metrics.made(now)
+    log.info({ file, bytes, removed: pruneBackups(folder, keep, now) }, 'created a backup')
+  }
+
+  function newestAt(): number | null {
+    const newest = newestBackupAt(folder, clock())
+    if (newest !== null) metrics.made(newest)
+    return newest
+  }
+
+  /** Also counts a failure, unless the daemon stops. */
+  async function counted<T>(stopping: AbortSignal | null, work: () => T | Promise<T>): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
+      if (!stopping?.aborted) metrics.failed()
+      throw error
+    }
+  }
+
+  if (deps.schedule !== undefined) {
+    return createSchedule({
+      expression: deps.schedule,
+      timezone: deps.timezone,
+      run: (stopping) => counted(stopping, () => make(stopping)),
+      lastRanAt: () => counted(null, newestAt),
+      failed,
+      retryAfterMs: RETRY_AFTER_MS,
+      clock,
+      log,
+    })
+  }
+
+  const { everyMs } = deps
+  let failedAt: number | null = null
   async function makeWhereDue(stopping: AbortSignal): Promise<void> {
     const now = clock()
     if (failedAt !== null && now - failedAt < RETRY_AFTER_MS) return
     try {
-      const newest = newestBackupAt(folder, now)
-      if (newest !== null) metrics.made(newest)
+      const newest = newestAt()
       if (newest !== null && now - newest < everyMs) return
-      const underWay = startBackup(backupFileAt(folder, now))
-      stopping.addEventListener('abort', underWay.stop)
-      const { file, bytes } = await underWay.done.finally(() =>
-        stopping.removeEventListener('abort', underWay.stop),
-      )
+      await make(stopping)
       failedAt = null
-      metrics.made(now)
-      log.info({ file, bytes, removed: pruneBackups(folder, keep, now) }, 'created a backup')
     } catch (error) {
       failedAt = now
       if (stopping.aborted) return
@@ -71,11 +110,7 @@ export function startScheduledBackups(deps: ScheduledBackupsDeps): Schedule {
       throw error
     }
   }
-
-  return every(MINUTE_MS, log, {
-    run: makeWhereDue,
-    failed: 'the backup failed; retrying in ten minutes',
-  })
+  return every(MINUTE_MS, log, { run: makeWhereDue, failed })
 }
 
 /** Makes a backup in a separate thread. Never overwrites. */

@@ -279,6 +279,9 @@ const growLog = (folder: string) => {
   truncateSync(`${databaseIn(folder)}-wal`, 300 * 1024 * 1024)
 }
 const BACKUPS = { backup: { folder: 'backups' } }
+const NIGHTLY = { backup: { folder: 'backups', schedule: '0 0 * * *' } }
+/** Midnight before. */
+const DAY_OF_NOW = Math.floor(NOW / DAY) * DAY
 const backupMade = (age: number) => (folder: string) => {
   mkdirSync(join(folder, 'backups'), { mode: 0o700 })
   writeFileSync(backupFileAt(join(folder, 'backups'), NOW - age), '')
@@ -371,6 +374,16 @@ const CASES: Readonly<Record<string, Case>> = {
   'backup warn: none was made yet': { config: BACKUPS },
   'backup ok: the newest is new enough': { config: BACKUPS, prepare: backupMade(HOUR) },
   'backup fail: the newest is too old': { config: BACKUPS, prepare: backupMade(2 * DAY) },
+  'backup ok: its next time is to come': {
+    config: NIGHTLY,
+    prepare: (folder) => backupMade((NOW - DAY_OF_NOW) % DAY)(folder),
+    detail: containing('one is due at the times of "0 0 * * *" (UTC)'),
+  },
+  'backup fail: its time has passed for long': {
+    config: NIGHTLY,
+    prepare: (folder) => backupMade(NOW - DAY_OF_NOW + 1)(folder),
+    detail: containing('one is due at the times of "0 0 * * *" (UTC)'),
+  },
   'backup fail: none can be made': {
     config: { backup: { folder: 'config.json' } },
     detail: expect.stringMatching(/^none can be made: ENOTDIR.*config\.json/),

@@ -10,7 +10,7 @@ const SECRETS = {
   LIVE: SECRET,
   BOT: 'bot_token_0123456789',
   OUT: `whsec_${'A'.repeat(32)}`,
-  API: 'sk_0123456789',
+  API: 'sk_live_0123456789',
 }
 const UNSET = "which is not set in this process's environment"
 
@@ -33,7 +33,7 @@ async function servedApart() {
       discord: { botToken: fromEnv('BOT'), apiUrl: nobody },
       webhook: { url: nobody, secret: fromEnv('OUT') },
     },
-    provider: { baseUrl: 'https://payments.example', apiKey: fromEnv('API') },
+    provider: { live: { baseUrl: 'https://payments.example', apiKey: fromEnv('API') } },
   })
   const beside = join(folder, 'beside.txt')
   writeFileSync(beside, 'whsec_beside_0123456789abcdef\n')
@@ -107,7 +107,7 @@ describe('in a shell without the secrets of the config', () => {
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     const places = [
       ...['endpoints.live.secrets[0]', 'endpoints.beside.secrets[0]', 'sync.discord.botToken'],
-      ...['sync.webhook.secret', 'provider.apiKey'],
+      ...['sync.webhook.secret', 'provider.live.apiKey'],
     ]
     expect([...stderr.matchAll(/^ {2}(\S+): /gm)].map(([, place]) => place)).toEqual(places)
     await expect(serveHere(folder)).rejects.toMatchObject({ issues: places.map((path) => ({ path })) })

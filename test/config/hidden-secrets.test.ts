@@ -33,6 +33,17 @@ const MISPLACED: readonly (readonly [string, (secret: string) => unknown])[] = [
   ['the id of a product', (secret) => ({ products: { [secret]: { targets: [target] } } })],
   ['a key of the file', (secret) => ({ [secret]: true })],
   ['a key of a section', (secret) => ({ provider: { baseUrl: URL, [secret]: '' } })],
+  [
+    'the API key of another environment',
+    (secret) => ({ provider: { live: { baseUrl: URL, apiKey: `sk_sandbox_${secret}` } } }),
+  ],
+  [
+    'the address of the payments API',
+    (secret) => ({ provider: { live: { baseUrl: secret, apiKey: 'sk_live_1' } } }),
+  ],
+  ['a schedule', (secret) => ({ backfill: { schedule: secret } })],
+  ['the fields of a schedule', (secret) => ({ backfill: { schedule: `0 0 1 ${secret} *` } })],
+  ['a time zone', (secret) => ({ backfill: { timezone: secret } })],
   ['a key of an API key', (secret) => ({ api: { keys: [{ ...KEY, [secret]: '' }] } })],
   ['a key given twice', (secret) => `{ ${JSON.stringify(secret)}: 1, ${JSON.stringify(secret)}: 1 }`],
   ['a section with a reserved key', (secret) => `{ ${JSON.stringify(secret)}: { "constructor": 1 } }`],

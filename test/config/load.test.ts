@@ -44,7 +44,8 @@ describe('a config file', () => {
         sweepEveryMs: 3_600_000,
         removals: { atMost: 20, percent: 10 },
       },
-      provider: null,
+      provider: { live: null, sandbox: null, hasUnused: false },
+      backfill: { schedule: null, timezone: 'UTC' },
       log: { level: 'info' },
     })
   })

@@ -24,9 +24,9 @@ describe('a reference', () => {
     expect(firstSecret(fromEnv('A'), { A: 'whsec_a' })).toBe('whsec_a')
     expect(firstSecret(`${fromEnv('A')}-${fromEnv('B')}`, { A: 'one', B: 'two' })).toBe('one-two')
     const sync = { discord: { botToken: fromEnv('BOT') } }
-    const provider = { baseUrl: 'https://payments.example', apiKey: fromEnv('API') }
+    const provider = { live: { baseUrl: 'https://payments.example', apiKey: fromEnv('API') } }
     const { config } = load({ sync, provider }, { BOT: 'bot-token', API: 'sk_live_1' })
-    expect([config.sync.discord?.botToken, config.provider?.apiKey]).toEqual(['bot-token', 'sk_live_1'])
+    expect([config.sync.discord?.botToken, config.provider.live?.apiKey]).toEqual(['bot-token', 'sk_live_1'])
   })
 
   it.each([
@@ -100,7 +100,10 @@ describe('a reference to a secret that is not there, where secrets are read only
       telegram: { botToken: fromEnv('BOT') },
       webhook: { url, secret: [`whsec_${'A'.repeat(32)}`, fromEnv('OUT')] },
     },
-    provider: { baseUrl: url, apiKey: fromEnv('API') },
+    provider: {
+      live: { baseUrl: url, apiKey: fromEnv('API') },
+      sandbox: { baseUrl: url, apiKey: fromEnv('API') },
+    },
   }
   function whenRead(config: unknown, env: Env = {}) {
     const path = writeConfig(config)
@@ -129,8 +132,9 @@ describe('a reference to a secret that is not there, where secrets are read only
     ['sync.telegram.botToken', ({ sync }) => JSON.stringify(sync.telegram)],
     ['sync.webhook.url', ({ sync }) => sync.webhooks[0]?.url],
     ['sync.webhook.secret[1]', ({ sync }) => sync.webhooks[0]?.secrets.map((secret) => secret)],
-    ['provider.baseUrl', ({ provider }) => provider?.baseUrl],
-    ['provider.apiKey', ({ provider }) => provider?.apiKey],
+    ['provider.live.baseUrl', ({ provider }) => provider.live?.baseUrl],
+    ['provider.live.apiKey', ({ provider }) => provider.live?.apiKey],
+    ['provider.sandbox.apiKey', ({ provider }) => provider.sandbox?.apiKey],
   ])('fails what reads %s, as the load would have', (place, read) => {
     const { path, config } = whenRead(CONFIG)
     const strict = refusal(() => loadConfig({ path, env: {} })).issues.find((issue) => issue.path === place)
@@ -141,7 +145,11 @@ describe('a reference to a secret that is not there, where secrets are read only
 
   it.each<[string, object, string, Env?]>([
     ['of what every command needs', { database: { url: `sqlite:${fromEnv('DATA')}/a.db` } }, 'database.url'],
-    ['that is misspelt', { provider: { baseUrl: url, apiKey: `\${ENV:API}` } }, 'provider.apiKey'],
+    [
+      'that is misspelt',
+      { provider: { live: { baseUrl: 'https://payments.example', apiKey: `\${ENV:API}` } } },
+      'provider.live.apiKey',
+    ],
     [
       'to an environment',
       { endpoints: { a: { environment: url, secrets: ['whsec_a'] } } },
@@ -162,7 +170,7 @@ it('a secret never appears in a message, whatever is wrong with the config aroun
       other: endpoint('sandbox', secret),
     },
     api: { keys: [{ name: secret, hash: secret, scopes: [secret], environments: secret }] },
-    provider: { baseUrl: secret, apiKey: '' },
+    provider: { live: { baseUrl: secret, apiKey: secret }, sandbox: { baseUrl: `http://${secret}` } },
     database: { url: `postgres://user:${secret}@db.example/latchkey` },
   }
   const { message, issues } = refusal(() => load(config, { A: secret, LATCHKEY_PORT: secret }))

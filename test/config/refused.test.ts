@@ -26,6 +26,10 @@ const keyWith = (change: object) => ({ api: { keys: [{ ...KEY, ...change }] } })
 const target = (told: object) => ({ products: { pro_x: { targets: [told] } } })
 const webhook = (told: object) => ({ sync: { webhook: told } })
 
+const LIVE_KEY = 'sk_live_0123456789'
+const SANDBOX_KEY = 'sk_sandbox_0123456789'
+const asking = (told: object) => ({ provider: { live: { baseUrl: URL, apiKey: LIVE_KEY, ...told } } })
+
 const named = (name: string) => ({ endpoints: { [name]: endpoint('live', SECRET) } })
 const LONG = 'x'.repeat(65)
 
@@ -133,8 +137,72 @@ const REFUSED: Readonly<Record<string, readonly unknown[]>> = {
     { identity: { ref: 'email' } },
     { identity: { ref: 'metadata.' } },
   ],
-  'provider.baseUrl: is required': [{ provider: { apiKey: 'k' } }],
-  'provider.baseUrl: must be an http or https address': [{ provider: { baseUrl: 'payments', apiKey: 'k' } }],
+  'provider.live.baseUrl: is required': [{ provider: { live: { apiKey: LIVE_KEY } } }],
+  'provider.live.apiKey: is required': [{ provider: { live: { baseUrl: URL } } }],
+  'provider.live.apiKey: is empty': BLANKS.map((apiKey) => asking({ apiKey })),
+  'provider.live.apiKey: is a sandbox key: set a live key here': [asking({ apiKey: SANDBOX_KEY })],
+  'provider.sandbox.apiKey: is a live key: set a sandbox key here': [
+    { provider: { sandbox: { baseUrl: URL, apiKey: LIVE_KEY } } },
+  ],
+  'provider.live.apiKey: must be a live key: sk_live_ and what follows it, without spaces or line breaks': [
+    ...['sk_live_', 'pk_live_1', ` ${LIVE_KEY}`, `${LIVE_KEY}\n`, 'sk_live_ä'].map((apiKey) =>
+      asking({ apiKey }),
+    ),
+  ],
+  'provider.live.baseUrl: must be an https address': ['payments', 'ftp://a.example', ''].map((baseUrl) =>
+    asking({ baseUrl }),
+  ),
+  'provider.live.baseUrl: must be an https address: only an address of this machine may be http': [
+    ...['http://payments.example', 'http://10.0.0.1', 'http://127.0.0.1.example'].map((baseUrl) =>
+      asking({ baseUrl }),
+    ),
+  ],
+  'provider.live.baseUrl: must not have a user name or a password': [
+    asking({ baseUrl: 'https://user:password@payments.example' }),
+  ],
+  'provider.live.baseUrl: must not have a query or a fragment': ['?a=1', '#a'].map((end) =>
+    asking({ baseUrl: `https://payments.example/${end}` }),
+  ),
+  'provider.live.legacy: must be true or false': [asking({ legacy: 'yes' })],
+  'provider.live.key: is not a known key': [asking({ key: LIVE_KEY })],
+  'provider.test: is not a known key': [{ provider: { test: {} } }],
+  'provider.baseUrl: must be an http or https address': [{ provider: { baseUrl: 'payments' } }],
+
+  'backfill.schedule: is empty': BLANKS.map((schedule) => ({ backfill: { schedule } })),
+  'backfill.schedule: must have five fields: minute, hour, day of the month, month and day of the week, such as "15 4 * * *"':
+    ['0 3 * *', '0 0 3 * * *', '@daily', ' 0 3 * * *'].map((schedule) => ({ backfill: { schedule } })),
+  'backfill.schedule: has a minute that is not valid: it takes "*", 0 to 59, …': [
+    ...['60', '-1', '5/15', '*/0', '*/100', '30-10', '1,', 'a', '1-', '*-5'].map((minute) => ({
+      backfill: { schedule: `${minute} 3 * * *` },
+    })),
+  ],
+  'backfill.schedule: has an hour that is not valid: …': [{ backfill: { schedule: '0 24 * * *' } }],
+  'backfill.schedule: has a day of the month that is not valid: …': ['0', '32', 'L', '?', '1W'].map(
+    (day) => ({
+      backfill: { schedule: `0 3 ${day} * *` },
+    }),
+  ),
+  'backfill.schedule: has a month that is not valid: …': ['0', '13', 'mon', 'january'].map((month) => ({
+    backfill: { schedule: `0 3 * ${month} *` },
+  })),
+  'backfill.schedule: has a day of the week that is not valid: …': ['8', 'jan', '5L', '1#2'].map((day) => ({
+    backfill: { schedule: `0 3 * * ${day}` },
+  })),
+  'backfill.schedule: is never due: none of its months has such a day': [
+    { backfill: { schedule: '0 3 30,31 feb *' } },
+    { backfill: { schedule: '0 3 31 4,6,9,11 *' } },
+  ],
+  'backfill.timezone: must be a time zone, such as "UTC" or "Europe/Berlin"': ['', 'Berlin', 'CETT'].map(
+    (timezone) => ({ backfill: { timezone } }),
+  ),
+  'backfill.every: is not a known key': [{ backfill: { every: '1d' } }],
+  'backup.schedule: is set, and backup.every is, too: keep one of them': [
+    { backup: { folder: 'backups', every: '1d', schedule: '0 3 * * *' } },
+  ],
+  'backup.timezone: is the time zone of backup.schedule, which is not set': [
+    { backup: { folder: 'backups', timezone: 'UTC' } },
+  ],
+  'backup.schedule: must have five fields…': [{ backup: { folder: 'backups', schedule: 'daily' } }],
 
   'server.port: must be …': [-1, 65_536, 80.5, '80'].map((port) => ({ server: { port } })),
   'database.url: must name a host and a database: postgres://user:password@host:5432/database': [

@@ -181,6 +181,49 @@ describe('the policy', () => {
   })
 })
 
+describe('the payments API', () => {
+  const API = { baseUrl: 'https://payments.example/base', apiKey: 'sk_live_1' }
+  const SANDBOX = { baseUrl: 'http://127.0.0.1:4690', apiKey: 'sk_sandbox_1', legacy: true }
+
+  it('is what the config says of each environment, and a backfill has its times', () => {
+    const told = { provider: { live: API, sandbox: SANDBOX }, backfill: { schedule: '15 4 * * *' } }
+    const { config } = load(told)
+    expect(config.provider).toMatchObject({ live: { ...API, legacy: false }, sandbox: SANDBOX })
+    expect(config.backfill).toEqual({ schedule: '15 4 * * *', timezone: 'UTC' })
+    expect(load({ provider: {} }).config.provider).toMatchObject({ live: null, sandbox: null })
+  })
+
+  it.each(['http://localhost:4690', 'http://127.0.0.1', 'http://[::1]:80/base', 'https://payments.example'])(
+    'may be at %s',
+    (baseUrl) => {
+      expect(load({ provider: { live: { ...API, baseUrl } } }).config.provider.live?.baseUrl).toBe(baseUrl)
+    },
+  )
+
+  it('may be configured as 1.0 had it, which warns and is not used', () => {
+    const earlier = { provider: { baseUrl: 'http://payments.example', apiKey: 'any key' } }
+    const { config } = load({ ...LIVE, ...earlier })
+    expect(config.provider).toMatchObject({ live: null, sandbox: null })
+    expect(warnings({ ...LIVE, ...earlier })).toEqual([
+      'provider: has baseUrl and apiKey as 1.0 had them, which are not used: move them to provider.live or provider.sandbox',
+    ])
+    const needless = { backfill: { schedule: '15 4 * * *' } }
+    expect(warnings({ ...LIVE, ...needless })).toEqual([
+      'backfill.schedule: has no effect: neither provider.live nor provider.sandbox is set',
+    ])
+  })
+})
+
+it('backups are made by age, or at times in a time zone', () => {
+  const backup = (told: object) => load({ backup: { folder: '/backups', ...told } }).config.backup
+  expect(backup({})).toEqual({ folder: '/backups', everyMs: DAY, keep: 7 })
+  expect(backup({ every: '2d' })).toEqual({ folder: '/backups', everyMs: 2 * DAY, keep: 7 })
+  const nightly = { schedule: '0 3 * * *', timezone: 'UTC' }
+  expect(backup({ schedule: '0 3 * * *' })).toEqual({ folder: '/backups', keep: 7, ...nightly })
+  const inBerlin = { ...nightly, timezone: 'Europe/Berlin' }
+  expect(backup(inBerlin)).toEqual({ folder: '/backups', keep: 7, ...inBerlin })
+})
+
 it('retention, erasure and the reference of a customer are what the config says', () => {
   const told = { retention: { bodiesAfter: '180d' }, erasure: { onCustomerDeleted: true } }
   expect(load({ ...told, identity: { ref: 'metadata.userId' } }).config).toMatchObject({

@@ -1,5 +1,6 @@
-import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { setImmediate as immediate } from 'node:timers/promises'
 import { Registry } from 'prom-client'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { createLogger } from '../../src/log.js'
@@ -10,7 +11,7 @@ import { saveSyncSettings } from '../../src/store/sync-state.js'
 import { eventually } from '../setup/eventually.js'
 import { filledStore, rowsIn } from '../store/filled-store.js'
 import { temporaryStore } from '../store/temporary-store.js'
-import { temporaryFolder } from '../world.js'
+import { CONFIG, configuredFolder, serveHere, temporaryFolder } from '../world.js'
 
 const NOON = Date.UTC(2026, 2, 1, 12)
 const HOUR_MS = 3_600_000
@@ -131,6 +132,99 @@ describe('scheduled backups', () => {
     expect(failed.names()).toEqual(next.names())
     expect(await failed.metrics()).toContain(lastAt(NOON + HOUR_MS))
     expect(await failed.metrics()).toContain('latchkey_backup_failures_total 1\n')
+  })
+
+  /** Backups by a schedule, each of which ends so at once, while the clock is turned: when they began, in minutes. */
+  function atTimes(folder: string, done: (target: string) => Promise<{ file: string; bytes: number }>) {
+    vi.useFakeTimers({
+      now: NOON,
+      toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'Date'],
+    })
+    onTestFinished(() => void vi.useRealTimers())
+    const { log, lines } = logged()
+    const registry = new Registry()
+    const begun: number[] = []
+    const { stop } = startScheduledBackups({
+      ...{ schedule: '0 14 * * *', timezone: 'UTC', folder, keep: 2, registry, clock: Date.now, log },
+      startBackup(target) {
+        begun.push((Date.now() - NOON) / MINUTE_MS)
+        return { done: done(target), stop: () => {} }
+      },
+    })
+    onTestFinished(() => stop())
+    const turn = async (ms: number) => {
+      while (vi.getTimerCount() < 2) await immediate()
+      await vi.advanceTimersByTimeAsync(ms)
+    }
+    return { begun, lines, stop, turn, metrics: () => registry.metrics() }
+  }
+  const made = async (file: string) => {
+    writeFileSync(file, '')
+    return { file, bytes: 0 }
+  }
+
+  it('are made at the times of a schedule, the first at the first of these, and as many are kept as may be', async () => {
+    const folder = folderWith()
+    const { begun, lines, turn, metrics } = atTimes(folder, made)
+    await turn(2 * HOUR_MS - 1)
+    expect(begun).toEqual([])
+    await turn(1 + 2 * 24 * HOUR_MS)
+    expect(begun).toEqual([0, 1, 2].map((days) => 120 + days * 24 * 60))
+    expect(readdirSync(folder)).toEqual([
+      'latchkey-20260302T140000.000Z.db',
+      'latchkey-20260303T140000.000Z.db',
+    ])
+    expect(lines.at(-1)).toMatchObject({ msg: 'created a backup', removed: 1 })
+    expect(await metrics()).toContain(lastAt(NOON + 50 * HOUR_MS))
+  })
+
+  it('by a schedule make up at the start for one that a stopped daemon missed, and for no other', async () => {
+    const missed = atTimes(folderWith('latchkey-20260227T140000.000Z.db'), made)
+    await missed.turn(HOUR_MS)
+    expect(missed.begun).toEqual([0])
+    await missed.stop()
+    const inTime = atTimes(folderWith('latchkey-20260228T140000.000Z.db'), made)
+    await inTime.turn(HOUR_MS)
+    expect(inTime.begun).toEqual([])
+    expect(await inTime.metrics()).toContain(lastAt(NOON - 22 * HOUR_MS))
+  })
+
+  it('by a schedule try a failed one again after ten minutes', async () => {
+    const { begun, lines, turn, metrics } = atTimes(folderWith(), () => Promise.reject(new Error('full')))
+    await turn(2 * HOUR_MS + 25 * MINUTE_MS)
+    expect(begun).toEqual([120, 130, 140])
+    expect(lines).toHaveLength(3)
+    expect(lines[0]).toMatchObject({ msg: 'the backup failed; retrying in ten minutes' })
+    expect(await metrics()).toContain('latchkey_backup_failures_total 3\n')
+  })
+
+  it('by a schedule are real ones', async () => {
+    const file = join(temporaryFolder(), 'latchkey.db')
+    await filledStore(file, 3)
+    const folder = folderWith('latchkey-20260227T140000.000Z.db')
+    const { log, lines } = logged()
+    const { stop } = startScheduledBackups({
+      ...{ schedule: '0 14 * * *', timezone: 'UTC', folder, keep: 1, registry: new Registry(), log },
+      clock: () => NOON,
+      startBackup: (target) => startBackup(file, target),
+    })
+    onTestFinished(() => stop())
+    await eventually(() => expect(lines).not.toEqual([]))
+    expect(lines).toMatchObject([{ msg: 'created a backup', file: join(folder, NAME_OF_NOON), removed: 1 }])
+    expect(rowsIn(join(folder, NAME_OF_NOON))).toBe(3)
+  })
+
+  it('by a schedule are made by a daemon, which makes up for a missed one as it starts', async () => {
+    const folder = configuredFolder({ ...CONFIG, backup: { folder: 'backups', schedule: '0 3 * * *' } })
+    const backups = join(folder, 'backups')
+    mkdirSync(backups)
+    writeFileSync(join(backups, 'latchkey-20260101T030000.000Z.db'), '')
+    const daemon = await serveHere(folder)
+    await eventually(() =>
+      expect(daemon.logged()).toContainEqual(expect.objectContaining({ msg: 'created a backup' })),
+    )
+    await daemon.stop()
+    expect(readdirSync(backups)).toHaveLength(2)
   })
 
   it('make one where the newest is from the future, since the clock was set back, and no other before its time', async () => {
