@@ -1,7 +1,9 @@
 /* Requests that are safe to repeat: the first answer is kept for a day, and given again. */
 
 import { hash } from 'node:crypto'
-import { invalidFields, ServiceError } from './codes.js'
+import type { Request } from 'express'
+import { z } from 'zod'
+import { refuse, refuseField } from './codes.js'
 import { DAY_MS, type KeptAnswer } from './model.js'
 import type { Operation } from './operations/operation.js'
 import type { World } from './world.js'
@@ -16,33 +18,22 @@ export interface Keyed {
   readonly form: 'v3' | 'v2'
 }
 
-interface Sent {
-  readonly method: string
-  readonly url: string
-  readonly header: string | undefined
-  readonly bytes: Uint8Array
-  readonly body: unknown
-}
+const IN_BODY = z.object({ idempotencyKey: z.string() })
 
 /** The key of a request, if it has one that counts. */
-export function keyOf({ idempotency }: Operation, { method, url, header, bytes, body }: Sent): Keyed | null {
+export function keyOf({ idempotency }: Operation, req: Request, bytes: Buffer, body: unknown): Keyed | null {
   if (idempotency === 'none') return null
-  const key = header ?? (idempotency === 'v2' ? keyInBody(body) : undefined)
+  const inBody = idempotency === 'v2' ? IN_BODY.safeParse(body).data?.idempotencyKey : undefined
+  const key = req.get('Idempotency-Key') ?? inBody
   if (key === undefined) return null
   if (key === '' || key.length > LONGEST_KEY) {
-    throw invalidFields({ field: 'Idempotency-Key', message: `must have 1 to ${LONGEST_KEY} characters` })
+    refuseField('Idempotency-Key', `must have 1 to ${LONGEST_KEY} characters`)
   }
   return {
     id: `key_${hash('sha256', `idempotency key\0${idempotency}\0${key}`)}`,
-    fingerprint: hash('sha256', Buffer.concat([Buffer.from(`${method}\0${url}\0`), bytes])),
+    fingerprint: hash('sha256', Buffer.concat([Buffer.from(`${req.method}\0${req.path}\0`), bytes])),
     form: idempotency,
   }
-}
-
-function keyInBody(body: unknown): string | undefined {
-  const key =
-    typeof body === 'object' && body !== null && 'idempotencyKey' in body ? body.idempotencyKey : undefined
-  return typeof key === 'string' ? key : undefined
 }
 
 /** The answer to give again; null: the request is the first. @throws {ServiceError} `IDEMPOTENCY_KEY_CONFLICT` */
@@ -51,7 +42,7 @@ export function keptAnswer(world: World, { id, fingerprint, form }: Keyed): Kept
   if (kept === undefined || world.now >= kept.createdAt + DAY_MS) return null
   if (kept.fingerprint === fingerprint) return kept
   const message = 'This idempotency key came with another request before. Use a fresh one.'
-  throw new ServiceError('IDEMPOTENCY_KEY_CONFLICT', message, { status: form === 'v3' ? 422 : 409 })
+  return refuse('IDEMPOTENCY_KEY_CONFLICT', message, { status: form === 'v3' ? 422 : 409 })
 }
 
 export function keepAnswer(world: World, { id, fingerprint }: Keyed, status: number, body: unknown): void {
@@ -59,9 +50,8 @@ export function keepAnswer(world: World, { id, fingerprint }: Keyed, status: num
 }
 
 /** The first request with this key is still being worked on. */
-export function inFlight({ form }: Keyed): ServiceError {
+export function refuseInFlight({ form }: Keyed): never {
   const message = 'The first request with this key is still being worked on. Try again later.'
-  return form === 'v3'
-    ? new ServiceError('IDEMPOTENCY_KEY_CONFLICT', message, { status: 409 })
-    : new ServiceError('IDEMPOTENCY_REQUEST_IN_PROGRESS', message)
+  if (form === 'v2') refuse('IDEMPOTENCY_REQUEST_IN_PROGRESS', message)
+  refuse('IDEMPOTENCY_KEY_CONFLICT', message, { status: 409 })
 }

@@ -1,32 +1,16 @@
 import { z } from 'zod'
-import { invalidFields, ServiceError } from '../codes.js'
+import { refuse, refuseFields } from '../codes.js'
 import { CURRENCIES, type Product } from '../model.js'
 import { CHAIN_IDS, CHAINS } from '../pricing.js'
-import { legacyProductView } from '../views-v2.js'
-import { productView } from '../views-v3.js'
+import { productFields, productView } from '../views-v3.js'
 import type { World } from '../world.js'
-import {
-  CURSOR_QUERY,
-  cursorPage,
-  found,
-  given,
-  NAME,
-  type Operation,
-  operation,
-  PAGE_QUERY,
-  PRICE,
-  recordPage,
-  TEXT,
-  WEB_URL,
-} from './operation.js'
-
-const orNull = <Schema extends z.ZodType>(schema: Schema) => schema.nullable().default(null)
-const CENTS = PRICE.transform(Number)
+import { NAME, orNull, PRICE, TEXT, WEB_URL } from './fields.js'
+import { given, listing, named, type Operation, operation } from './operation.js'
 
 const FIELDS = z.object({
   name: NAME.min(1).max(100),
   description: orNull(z.string().max(500)),
-  priceCents: orNull(CENTS),
+  priceCents: orNull(PRICE.transform(Number)),
   isCustomPrice: z.boolean().default(false),
   currency: z.enum(CURRENCIES),
   paymentMethods: z.array(z.enum(['CARD', 'CRYPTO'])).min(1),
@@ -43,13 +27,10 @@ const FIELDS = z.object({
   messengerGroupId: orNull(z.string().regex(/^-\d{1,20}$/, 'must be a negative number as text')),
 })
 /** Without the defaults, which an update must not bring in. */
+const withoutDefault = (field: z.ZodType): z.ZodType =>
+  (field instanceof z.ZodDefault ? (field.unwrap() as z.ZodType) : field).optional()
 const CHANGES = z.object({
-  ...Object.fromEntries(
-    Object.entries(FIELDS.shape).map(([name, field]) => [
-      name,
-      (field instanceof z.ZodDefault ? (field.unwrap() as z.ZodType) : field).optional(),
-    ]),
-  ),
+  ...Object.fromEntries(Object.entries(FIELDS.shape).map(([name, field]) => [name, withoutDefault(field)])),
   status: z.enum(['ACTIVE', 'ARCHIVED']).optional(),
 })
 
@@ -57,27 +38,24 @@ const LEAST_CARD_CENTS = 200
 
 /** The rules that concern more than one field. */
 function checked(product: Product): Product {
-  const { priceCents, isCustomPrice, paymentMethods, platform } = product
+  const { priceCents, isCustomPrice, paymentMethods, platform, acceptedAssets } = product
   const isTooCheap = priceCents !== null && priceCents < LEAST_CARD_CENTS && paymentMethods.includes('CARD')
-  const needed = {
-    COMMUNITY: ['communityGuildId', 'communityRoleId'],
-    MESSENGER: ['messengerGroupId'],
-  } as const
-  const missing = platform === 'COMMUNITY' || platform === 'MESSENGER' ? needed[platform] : []
-  const wrong = [
-    ...(priceCents === null && !isCustomPrice ? [{ field: 'priceCents', message: 'is required' }] : []),
-    ...(isTooCheap
-      ? [{ field: 'priceCents', message: `must be at least ${LEAST_CARD_CENTS} for CARD` }]
-      : []),
-    ...missing
-      .filter((field) => product[field] === null)
-      .map((field) => ({ field, message: `is required for ${platform}` })),
-    ...(product.acceptedAssets.length === 0
-      ? [{ field: 'acceptedAssets', message: 'no accepted chain has any of them' }]
-      : []),
+  const rules: readonly (readonly [isKept: boolean, field: string, message: string])[] = [
+    [priceCents !== null || isCustomPrice, 'priceCents', 'is required'],
+    [!isTooCheap, 'priceCents', `must be at least ${LEAST_CARD_CENTS} for CARD`],
+    ...NEEDED[platform].map((one) => [product[one] !== null, one, `is required for ${platform}`] as const),
+    [acceptedAssets.length > 0, 'acceptedAssets', 'no accepted chain has any of them'],
   ]
-  if (wrong.length > 0) throw invalidFields(...wrong)
+  const wrong = rules.filter(([isKept]) => !isKept)
+  if (wrong.length > 0) refuseFields(wrong.map(([, field, message]) => ({ field, message })))
   return product
+}
+
+const NEEDED: Readonly<Record<Product['platform'], readonly (keyof Product)[]>> = {
+  WEB: [],
+  INVOICE: [],
+  COMMUNITY: ['communityGuildId', 'communityRoleId'],
+  MESSENGER: ['messengerGroupId'],
 }
 
 /** Symbols are resolved on every accepted chain; a chain that has none of them is dropped. */
@@ -90,75 +68,56 @@ function resolved(chains: readonly number[], wanted: readonly string[] | undefin
 
 function createProduct(world: World, fields: z.output<typeof FIELDS>): Product {
   const at = world.tick()
-  const product = {
+  const product: Product = {
     ...fields,
     ...resolved(fields.acceptedChains, fields.acceptedAssets),
+    id: world.makeId('pro'),
     // A messenger's bot has to be set up first.
     status: fields.platform === 'MESSENGER' ? 'PENDING' : 'ACTIVE',
-    ...{ id: world.makeId('pro'), createdAt: at, updatedAt: at },
-  } as const
+    createdAt: at,
+    updatedAt: at,
+  }
   return world.put('product', checked(product))
 }
 
 function updateProduct(world: World, product: Product, body: object): Product {
   const changes = given(body) as Partial<Product>
   if (changes.frequencyInDays === null && product.frequencyInDays !== null) {
-    throw new ServiceError(
-      'RECURRING_REQUIRES_INTERVAL',
-      'A recurring product keeps an interval: send frequencyInDays.',
-    )
+    refuse('RECURRING_REQUIRES_INTERVAL', 'A recurring product keeps an interval: send frequencyInDays.')
   }
   const changed = { ...product, ...changes, updatedAt: world.tick() }
-  return world.put(
-    'product',
-    checked({ ...changed, ...resolved(changed.acceptedChains, changed.acceptedAssets) }),
-  )
+  const assets = resolved(changed.acceptedChains, changed.acceptedAssets)
+  return world.put('product', checked({ ...changed, ...assets }))
 }
 
-const named = (world: World, id: string | undefined) => found(world, 'product', id, 'PRODUCT_NOT_FOUND')
+/** What is deleted stays for its subscriptions. */
+const archive = (world: World, product: Product): void =>
+  void world.put('product', { ...product, status: 'ARCHIVED', updatedAt: world.tick() })
 
-/** What was deleted is kept for its subscriptions, and in no list. */
-const listed = (world: World, before: number | undefined) =>
-  world.placed('product', {}, { before }).filter(({ item }) => item.status !== 'ARCHIVED')
-
-const made = { status: 201, body: FIELDS }
+const productNamed = named('product', 'PRODUCT_NOT_FOUND')
+const create = { status: 201, body: FIELDS }
+const update = { body: CHANGES }
 
 export const PRODUCT_OPERATIONS: readonly Operation[] = [
-  operation('POST /v3/products', (world, { body }) => productView(createProduct(world, body)), made),
-  operation(
-    'GET /v3/products',
-    (world, { query }) => cursorPage(query, ({ before }) => listed(world, before), productView),
-    { query: CURSOR_QUERY },
+  operation('POST /v3/products', create, ({ world, body }) => productView(createProduct(world, body))),
+  operation('GET /v3/products/:id', {}, (call) => productView(productNamed(call))),
+  operation('PATCH /v3/products/:id', update, (call) =>
+    productView(updateProduct(call.world, productNamed(call), call.body)),
   ),
-  operation('GET /v3/products/:id', (world, { params }) => productView(named(world, params.id))),
-  operation(
-    'PATCH /v3/products/:id',
-    (world, { params, body }) => productView(updateProduct(world, named(world, params.id), body)),
-    { body: CHANGES },
+  operation('DELETE /v3/products/:id', { status: 204 }, (call) => archive(call.world, productNamed(call))),
+  listing('GET /v3/products', z.object({}), () => ({
+    kind: 'product',
+    view: productView,
+    only: ({ status }) => status !== 'ARCHIVED',
+  })),
+
+  // Before the products by id, of which none is named `all`.
+  listing('GET /api/product/all', z.object({}), () => ({ kind: 'product', view: productFields })),
+  operation('POST /api/product/create', create, ({ world, body }) =>
+    productFields(createProduct(world, body)),
   ),
-  operation(
-    'DELETE /v3/products/:id',
-    (world, { params }) =>
-      void world.put('product', { ...named(world, params.id), status: 'ARCHIVED', updatedAt: world.tick() }),
-    { status: 204 },
-  ),
-  operation(
-    'POST /api/product/create',
-    (world, { body }) => legacyProductView(createProduct(world, body)),
-    made,
-  ),
-  operation(
-    'PATCH /api/product/:productId',
-    (world, { params, body }) =>
-      legacyProductView(updateProduct(world, named(world, params.productId), body)),
-    { body: CHANGES },
-  ),
-  operation(
-    'GET /api/product/all',
-    (world, { query }) => recordPage(world, 'product', {}, query, legacyProductView),
-    { query: PAGE_QUERY },
-  ),
-  operation('GET /api/product/:productId', (world, { params }) =>
-    legacyProductView(named(world, params.productId)),
+  operation('GET /api/product/:productId', {}, (call) => productFields(productNamed(call))),
+  operation('PATCH /api/product/:productId', update, (call) =>
+    productFields(updateProduct(call.world, productNamed(call), call.body)),
   ),
 ]

@@ -1,0 +1,252 @@
+/* How payments, subscriptions and checkout sessions begin, in both generations. */
+
+import { z } from 'zod'
+import type { ServiceCode } from '../../provider/service-codes.js'
+import { refuse, refuseField } from '../codes.js'
+import {
+  CURRENCIES,
+  type Customer,
+  METHODS,
+  type Payment,
+  type Product,
+  type Subscription,
+} from '../model.js'
+import { customerByEmail, fillIn, outcomeOfToken, pay } from '../paying.js'
+import { chooseMethod, createPayment } from '../payment.js'
+import { checkoutUrl, sessionToken } from '../sessions.js'
+import { createSubscription } from '../subscription.js'
+import { iso, paymentView, wholeSubscriptionView } from '../views-v3.js'
+import type { World } from '../world.js'
+import { COUNTRY, EMAIL, INSTANT, NAME, orNull, PRICE, TEXT, WEB_URL } from './fields.js'
+import { type Call, countOf, found, type Operation, operation } from './operation.js'
+
+const CUSTOM_FIELD = z.object({
+  key: TEXT,
+  label: z.string().max(255),
+  type: TEXT,
+  required: z.boolean().optional(),
+  placeholder: z.string().max(255).optional(),
+  options: z.array(z.object({ value: z.string(), label: z.string() })).optional(),
+  validation: z.object({ regex: z.string().optional(), errorMessage: z.string().optional() }).optional(),
+})
+
+/** The merchant's own texts and objects, given back as they came. */
+const CONTEXT = z.object({
+  externalRef: orNull(z.string().max(255)),
+  metadata: orNull(z.record(z.string(), z.unknown())),
+  successUrl: orNull(WEB_URL),
+  cancelUrl: orNull(WEB_URL),
+})
+
+const PURCHASE = CONTEXT.extend({
+  productId: TEXT,
+  customerId: TEXT.optional(),
+  customerEmail: EMAIL.optional(),
+  customerFirstName: NAME.max(100).optional(),
+  customerLastName: NAME.max(100).optional(),
+  /** Where the buyer is billed, for VAT. */
+  customerCountry: COUNTRY.optional(),
+  priceCents: PRICE.optional(),
+  currency: z.enum(CURRENCIES).optional(),
+  customFields: orNull(z.array(CUSTOM_FIELD).max(10)),
+  expiresAt: INSTANT.optional(),
+})
+type Purchase = z.output<typeof PURCHASE>
+
+/** How often a subscription is paid; left out: until somebody ends it. */
+const SUBSCRIPTION = PURCHASE.extend({ totalCycles: orNull(z.int().min(1).max(1000)) })
+
+/** How a v3 request says what it pays with. */
+const INSTRUMENT = z.object({
+  method: z.enum(METHODS).optional(),
+  card: z
+    .object({
+      tokenizedInstrument: TEXT.optional(),
+      capture: z.enum(['automatic', 'manual']).default('automatic'),
+    })
+    .optional(),
+  crypto: z
+    .object({
+      mode: z.enum(['DIRECT', 'AUTOSWAP']).default('DIRECT'),
+      chainId: z.int().optional(),
+      assetId: z.string().max(20).optional(),
+    })
+    .optional(),
+})
+
+const SESSION = PURCHASE.extend({
+  mode: z.enum(['payment', 'subscription']).optional(),
+  paymentMethods: z.array(z.enum(['CARD', 'CRYPTO'])).optional(),
+  expiresInMinutes: z.int().min(1).max(1440).default(60),
+})
+
+/** The buyer, by id, else by email; undefined: the checkout will ask. @throws {ServiceError} `code` */
+function buyerOf(world: World, body: Purchase, code: ServiceCode): Customer | undefined {
+  const { customerId, customerEmail, customerFirstName, customerLastName, customerCountry = null } = body
+  const name = [customerFirstName, customerLastName].filter(Boolean).join(' ') || null
+  if (customerId !== undefined) {
+    const customer = world.find('customer', customerId)
+    if (customer?.deletedAt !== null) return refuse(code, `There is no customer ${customerId}.`)
+    return fillIn(world, customer, name, customerCountry)
+  }
+  return customerEmail === undefined
+    ? undefined
+    : customerByEmail(world, customerEmail, name, customerCountry)
+}
+
+/** The product's own price, or the one that the request names where the product leaves it open. */
+function priceOf(
+  product: Product,
+  { priceCents, currency }: Purchase,
+): Pick<Payment, 'priceCents' | 'currency'> {
+  if (!product.isCustomPrice) {
+    if (priceCents === undefined) return { priceCents: product.priceCents ?? 0, currency: product.currency }
+    refuseField('priceCents', 'must not be sent for a product with a fixed price')
+  }
+  if (priceCents === undefined) {
+    const message = 'The product has no price of its own: send priceCents and currency.'
+    return refuse('PRODUCT_PRICE_MISSING', message)
+  }
+  if (currency === undefined) refuseField('currency', 'is required with priceCents')
+  return { priceCents: Number(priceCents), currency }
+}
+
+/** @throws {ServiceError} `PRODUCT_ARCHIVED`, `PRODUCT_OUT_OF_STOCK` */
+function assertOnSale(world: World, { id, status, supply, frequencyInDays }: Product): void {
+  if (status !== 'ACTIVE') refuse('PRODUCT_ARCHIVED', `The product ${id} is ${status}, not ACTIVE.`)
+  if (supply === null) return
+  const sold =
+    frequencyInDays === null
+      ? countOf(world, 'payment', (one) => one.productId === id && one.paymentReceivedAt !== null)
+      : countOf(world, 'subscription', (one) => one.productId === id && isTaken(one))
+  if (sold >= supply) refuse('PRODUCT_OUT_OF_STOCK', `All ${supply} of ${id} are sold.`)
+}
+
+const isTaken = ({ endedAt, currentCycle }: Subscription): boolean => endedAt === null && currentCycle > 0
+
+/** A deadline that has passed could only be a mistake. */
+function deadlineOf({ world, body }: Call<Purchase>): number | undefined {
+  const { expiresAt = Number.POSITIVE_INFINITY } = body
+  if (expiresAt <= world.now) refuseField('expiresAt', `must be after the sandbox's clock, ${iso(world.now)}`)
+  return body.expiresAt
+}
+
+/** What every purchase has. */
+function orderOf(
+  world: World,
+  body: Purchase,
+  product: Product,
+  unknown: ServiceCode = 'CUSTOMER_NOT_FOUND',
+) {
+  const { customFields } = body
+  const customer = buyerOf(world, body, unknown)
+  return { product, customer, context: CONTEXT.parse(body), customFields, ...priceOf(product, body) }
+}
+
+/** @param expiresAt null: none; undefined: by its rail */
+function oneTimePayment(
+  { world, body }: Call<Purchase>,
+  expiresAt: number | null | undefined,
+  capture: Payment['capture'] = 'automatic',
+): Payment {
+  const product = found(world, 'product', body.productId, 'PRODUCT_NOT_FOUND')
+  assertOnSale(world, product)
+  if (product.frequencyInDays !== null) refuseField('productId', 'must be a one-time product')
+  const order = orderOf(world, body, product)
+  return createPayment(world, { ...order, purpose: 'one_time', capture, expiresAt })
+}
+
+function subscribe(
+  { world, body }: Call<z.output<typeof SUBSCRIPTION>>,
+  expiresAt: number | null | undefined,
+) {
+  const product = found(world, 'product', body.productId, 'SUBSCRIPTION_PRODUCT_NOT_FOUND')
+  const { id, frequencyInDays } = product
+  assertOnSale(world, product)
+  if (frequencyInDays === null) refuse('PRODUCT_NOT_RECURRING', `The product ${id} is not recurring.`)
+  const order = orderOf(world, body, product, 'SUBSCRIPTION_CUSTOMER_NOT_FOUND')
+  return createSubscription(world, { ...order, totalCycles: body.totalCycles, expiresAt })
+}
+
+/** Has a new payment use what the request says it pays with; a token is charged at once. */
+function startPayment({ world, body }: Call<z.output<typeof INSTRUMENT>>, payment: Payment): Payment {
+  const { method, card, crypto } = body
+  if (crypto !== undefined || method === 'CRYPTO') return chooseMethod(world, payment, 'CRYPTO', crypto)
+  const token = card?.tokenizedInstrument
+  if (token === undefined) return method === undefined ? payment : chooseMethod(world, payment, method)
+  return pay(world, payment, { method: method ?? 'CARD', outcome: outcomeOfToken(token) })
+}
+
+function createSession({ world, body, baseUrl }: Call<z.output<typeof SESSION>>): object {
+  const product = found(world, 'product', body.productId, 'PRODUCT_NOT_FOUND')
+  const { status, frequencyInDays, paymentMethods } = product
+  const isRecurring = frequencyInDays !== null
+  const missing = body.paymentMethods?.find((method) => !paymentMethods.includes(method))
+  if (status !== 'ACTIVE') refuse('CHECKOUT_PRODUCT_INACTIVE', `The product is ${status}.`)
+  if (missing) refuse('CHECKOUT_METHOD_NOT_AVAILABLE', `The product does not take ${missing}.`)
+  if (body.mode === 'subscription' && !isRecurring) {
+    refuse('CHECKOUT_SUBSCRIPTION_REQUIRES_RECURRING_PRODUCT', 'The product is not recurring.')
+  }
+  if (body.mode === 'payment' && isRecurring) {
+    refuseField('mode', 'must be subscription for a recurring product')
+  }
+  const id = world.makeId('cs')
+  const expiresAt = world.now + body.expiresInMinutes * 60_000
+  const spec = { ...orderOf(world, body, product), sessionId: id, expiresAt }
+  const { payment, subscription = null } = isRecurring
+    ? createSubscription(world, { ...spec, totalCycles: null })
+    : { payment: createPayment(world, { ...spec, purpose: 'one_time' }) }
+  const at = world.tick()
+  const token = sessionToken(world, id)
+  world.put('session', { id, token, paymentId: payment.id, expiresAt, createdAt: at, updatedAt: at })
+  return {
+    id,
+    token,
+    url: checkoutUrl(baseUrl, token),
+    paymentId: payment.id,
+    subscriptionId: subscription?.id ?? null,
+    expiresAt: iso(expiresAt),
+  }
+}
+
+/** @throws {ServiceError} `FIRST_PAYMENT_DECLINED`, with everything made staying on record */
+function assertNotDeclined({ status, id: paymentId, declineCode, declineCategory }: Payment): void {
+  if (status !== 'DECLINED' && status !== 'FAILED') return
+  const data = { paymentId, declineCode, declineCategory }
+  refuse('FIRST_PAYMENT_DECLINED', 'The first payment was declined.', { data, keepsChanges: true })
+}
+
+/** What v2 answers to a purchase. */
+function purchased({ id, metadata, customFields }: Payment, baseUrl: string) {
+  return { paymentId: id, paymentUrl: checkoutUrl(baseUrl, id), metadata, customFields }
+}
+
+export const PURCHASE_OPERATIONS: readonly Operation[] = [
+  operation('POST /v3/payments', { status: 201, body: PURCHASE.extend(INSTRUMENT.shape) }, (call) => {
+    const payment = startPayment(call, oneTimePayment(call, deadlineOf(call), call.body.card?.capture))
+    return { ...paymentView(payment, call.world), paymentUrl: checkoutUrl(call.baseUrl, payment.id) }
+  }),
+  operation(
+    'POST /v3/subscriptions',
+    { status: 201, body: SUBSCRIPTION.extend(INSTRUMENT.shape) },
+    (call) => {
+      const { world, baseUrl } = call
+      const created = subscribe(call, deadlineOf(call))
+      const payment = startPayment(call, created.payment)
+      assertNotDeclined(payment)
+      const subscription = world.find('subscription', created.subscription.id) ?? created.subscription
+      const paymentUrl = checkoutUrl(baseUrl, payment.id)
+      return { ...wholeSubscriptionView(subscription), payment: paymentView(payment, world), paymentUrl }
+    },
+  ),
+  operation('POST /v3/checkout/sessions', { status: 201, body: SESSION }, createSession),
+
+  // In v2, what has no deadline waits for ever.
+  operation('POST /api/payment/create', { status: 201, body: PURCHASE }, (call) =>
+    purchased(oneTimePayment(call, deadlineOf(call) ?? null), call.baseUrl),
+  ),
+  operation('POST /api/subscription/create', { status: 201, body: SUBSCRIPTION }, (call) => {
+    const { payment, subscription } = subscribe(call, deadlineOf(call) ?? null)
+    return { ...purchased(payment, call.baseUrl), subscriptionId: subscription.id }
+  }),
+]
