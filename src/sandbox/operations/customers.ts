@@ -8,7 +8,16 @@ import { customerPaymentView, legacyCustomerView } from '../views-v2.js'
 import { customerView, iso, METHOD_FIELDS, shown } from '../views-v3.js'
 import type { World } from '../world.js'
 import { EMAIL, PAGE_QUERY, TEXT } from './fields.js'
-import { type Call, found, listing, named, type Operation, operation, recordPage } from './operation.js'
+import {
+  type Call,
+  type CallOf,
+  found,
+  listing,
+  named,
+  type Operation,
+  operation,
+  recordPage,
+} from './operation.js'
 
 const isThere = ({ deletedAt }: Customer): boolean => deletedAt === null
 
@@ -19,9 +28,11 @@ export function customerNamed(call: Call): Customer {
   return customer
 }
 
-function deleteCustomer(world: World, customer: Customer): object {
-  for (const method of world.list('method', { customerId: customer.id }).filter(isSaved))
-    revoke(world, method)
+function deleteCustomer(call: Call): object {
+  const { world } = call
+  const customer = customerNamed(call)
+  const saved = world.list('method', { customerId: customer.id }).filter(isSaved)
+  for (const method of saved) revoke(world, method)
   const at = world.tick()
   tellCustomer(world, 'deleted', world.put('customer', { ...customer, deletedAt: at, updatedAt: at }))
   return { id: customer.id, deleted: true }
@@ -51,7 +62,7 @@ const SETUP = z.object({
   card: z.object({ tokenizedInstrument: TEXT }).optional(),
 })
 
-function setUp({ world, body }: Call<z.output<typeof SETUP>>): object {
+function setUp({ world, body }: CallOf<typeof SETUP>): object {
   const customer = found(world, 'customer', body.customerId, 'SETUP_INTENT_CUSTOMER_NOT_FOUND')
   const outcome = outcomeOfToken(body.card?.tokenizedInstrument ?? '')
   const isSaved = outcome === 'success' || outcome === '3ds_required'
@@ -65,42 +76,33 @@ function setUp({ world, body }: Call<z.output<typeof SETUP>>): object {
 }
 
 const SEARCH = z.object({ email: EMAIL.toLowerCase() })
+const SEARCHED_PAGE = PAGE_QUERY.extend(SEARCH.shape)
+
+function searched(call: CallOf<z.ZodType, typeof SEARCHED_PAGE>): object {
+  const customer = call.world.list('customer', { email: call.query.email }).find(isThere)
+  if (customer === undefined) return refuse('CUSTOMER_NOT_FOUND', 'No customer has this email.')
+  const { data, pagination } = recordPage(call, 'payment', customerPaymentView, { customerId: customer.id })
+  return { ...legacyCustomerView(customer), payments: data, pagination }
+}
 
 export const CUSTOMER_OPERATIONS: readonly Operation[] = [
-  listing('GET /v3/customers', SEARCH.partial(), ({ query: { email } }) => ({
-    kind: 'customer',
-    view: customerView,
-    where: { email },
-    only: isThere,
-  })),
-  operation('GET /v3/customers/:id', {}, (call) => customerView(customerNamed(call))),
-  operation('DELETE /v3/customers/:id', {}, (call) => deleteCustomer(call.world, customerNamed(call))),
-  listing('GET /v3/customers/:id/payment-methods', z.object({}), (call) => ({
-    kind: 'method',
-    view: methodView,
-    where: { customerId: customerNamed(call).id },
-    only: isSaved,
-  })),
+  listing('GET /v3/customers', 'customer', customerView, {
+    query: SEARCH.partial(),
+    where: ({ query: { email } }) => ({ email }),
+    only: () => isThere,
+  }),
+  operation('GET /v3/customers/:id', {}, customerNamed, customerView),
+  operation('DELETE /v3/customers/:id', {}, deleteCustomer),
+  listing('GET /v3/customers/:id/payment-methods', 'method', methodView, {
+    where: (call) => ({ customerId: customerNamed(call).id }),
+    only: () => isSaved,
+  }),
   operation('DELETE /v3/customers/:id/payment-methods/:pmId', { status: 204 }, (call) =>
     revoke(call.world, methodNamed(call)),
   ),
   operation('POST /v3/setup-intents', { status: 201, body: SETUP }, setUp),
 
-  listing('GET /api/customer', z.object({}), () => ({
-    kind: 'customer',
-    view: legacyCustomerView,
-    only: isThere,
-  })),
-  operation('GET /api/customer/search', { query: PAGE_QUERY.extend(SEARCH.shape) }, ({ world, query }) => {
-    const customer = world.list('customer', { email: query.email }).find(isThere)
-    if (customer === undefined) return refuse('CUSTOMER_NOT_FOUND', 'No customer has this email.')
-    const where = { customerId: customer.id }
-    const { data, pagination } = recordPage(
-      world,
-      { kind: 'payment', view: customerPaymentView, where },
-      query,
-    )
-    return { ...legacyCustomerView(customer), payments: data, pagination }
-  }),
-  operation('GET /api/customer/:customerId', {}, (call) => legacyCustomerView(customerNamed(call))),
+  listing('GET /api/customer', 'customer', legacyCustomerView, { only: () => isThere }),
+  operation('GET /api/customer/search', { query: SEARCHED_PAGE }, searched),
+  operation('GET /api/customer/:customerId', {}, customerNamed, legacyCustomerView),
 ]

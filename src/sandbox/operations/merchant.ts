@@ -7,7 +7,8 @@ import { endpointView } from '../views-v3.js'
 import type { World } from '../world.js'
 import { customerNamed } from './customers.js'
 import { TEXT, WEB_URL } from './fields.js'
-import { countOf, given, named, type Operation, operation } from './operation.js'
+import { type Call, type CallOf, countOf, found, given, type Operation, operation } from './operation.js'
+import { productNamed } from './products.js'
 
 const CHANGES = z
   .object({
@@ -40,13 +41,20 @@ export function registerEndpoint(world: World, body: z.input<typeof ENDPOINT>): 
   return world.put('endpoint', { id: world.makeId('whep'), ...fields, secret, createdAt: at, updatedAt: at })
 }
 
-function updateEndpoint(world: World, endpoint: Endpoint, change: Partial<Endpoint>): Endpoint {
-  const changed = { ...endpoint, ...change, updatedAt: world.tick() }
+function updateEndpoint(call: CallOf<typeof CHANGES>): Endpoint {
+  const endpoint = found(call.world, 'endpoint', call.id, 'NOT_FOUND')
+  const changed = { ...endpoint, ...given(call.body), updatedAt: call.world.tick() }
   assertKnownTypes(changed.enabledEvents, changed.generation)
-  return world.put('endpoint', changed)
+  return call.world.put('endpoint', changed)
 }
 
-const withSecret = (endpoint: Endpoint): object => ({ ...endpointView(endpoint), secret: endpoint.secret })
+function rotateSecret({ world, id }: Call): Endpoint {
+  const endpoint = found(world, 'endpoint', id, 'WEBHOOK_ENDPOINT_NOT_FOUND')
+  const secret = world.makeId('whsec')
+  return world.put('endpoint', { ...endpoint, secret, updatedAt: world.tick() })
+}
+
+const secretView = (endpoint: Endpoint): object => ({ ...endpointView(endpoint), secret: endpoint.secret })
 
 // Plain sums over what was paid
 
@@ -96,31 +104,25 @@ function balances(world: World): object {
   }
 }
 
-const productNamed = named('product', 'PRODUCT_NOT_FOUND')
-const endpointNamed = named('endpoint', 'WEBHOOK_ENDPOINT_NOT_FOUND')
-
 export const MERCHANT_OPERATIONS: readonly Operation[] = [
   operation('GET /v3/balance', {}, ({ world }) => balances(world)),
   operation('GET /v3/analytics', {}, ({ world }) => sumsOf(world, () => true)),
-  operation('GET /v3/products/:id/analytics', {}, (call) => {
-    const { id } = productNamed(call)
-    return { productId: id, ...sumsOf(call.world, ({ productId }) => productId === id) }
-  }),
-  operation('GET /v3/customers/:id/analytics', {}, (call) => {
-    const { id } = customerNamed(call)
-    return { customerId: id, ...sumsOf(call.world, ({ customerId }) => customerId === id) }
-  }),
-  operation('POST /v3/webhook-endpoints', { status: 201, body: ENDPOINT }, ({ world, body }) =>
-    withSecret(registerEndpoint(world, body)),
+  operation('GET /v3/products/:id/analytics', {}, productNamed, ({ id }, world) => ({
+    productId: id,
+    ...sumsOf(world, ({ productId }) => productId === id),
+  })),
+  operation('GET /v3/customers/:id/analytics', {}, customerNamed, ({ id }, world) => ({
+    customerId: id,
+    ...sumsOf(world, ({ customerId }) => customerId === id),
+  })),
+  operation(
+    'POST /v3/webhook-endpoints',
+    { status: 201, body: ENDPOINT },
+    ({ world, body }) => registerEndpoint(world, body),
+    secretView,
   ),
-  operation('PATCH /v3/webhook-endpoints/:id', { body: CHANGES }, (call) => {
-    const endpoint = named('endpoint', 'NOT_FOUND')(call)
-    return endpointView(updateEndpoint(call.world, endpoint, given(call.body)))
-  }),
-  operation('POST /v3/webhook-endpoints/:id/rotate-secret', {}, (call) => {
-    const endpoint = endpointNamed(call)
-    return withSecret(updateEndpoint(call.world, endpoint, { secret: call.world.makeId('whsec') }))
-  }),
+  operation('PATCH /v3/webhook-endpoints/:id', { body: CHANGES }, updateEndpoint, endpointView),
+  operation('POST /v3/webhook-endpoints/:id/rotate-secret', {}, rotateSecret, secretView),
   operation('GET /v3/notification-preferences', {}, ({ world: { settings } }) => ({
     merchantOfRecord: settings.merchantOfRecord,
     customerEmails: { receipt: true, renewalReminder: true, paymentFailed: true },

@@ -28,6 +28,12 @@ export interface Call<Body = unknown, Query = unknown> extends Engine {
   readonly baseUrl: string
 }
 
+/** The same, by the schemas that check it. */
+export type CallOf<Body extends z.ZodType, Query extends z.ZodType = z.ZodType> = Call<
+  z.output<Body>,
+  z.output<Query>
+>
+
 export interface Operation {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   readonly path: string
@@ -54,14 +60,15 @@ interface Facts<Body extends z.ZodType, Query extends z.ZodType>
   extends Partial<Pick<Operation, 'status' | 'idempotency' | 'after'>> {
   readonly body?: Body
   readonly query?: Query
-  readonly before?: (call: Call<z.output<Body>, z.output<Query>>) => Promise<unknown>
+  readonly before?: (call: CallOf<Body, Query>) => Promise<unknown>
 }
 
-/** Declares an operation by its words, such as `POST /v3/products`. */
-export function operation<Body extends z.ZodType = Nothing, Query extends z.ZodType = Nothing>(
+/** Declares an operation by its words, such as `POST /v3/products`. @param view shows what was done */
+export function operation<Done, Body extends z.ZodType = Nothing, Query extends z.ZodType = Nothing>(
   words: string,
   facts: Facts<Body, Query>,
-  run: (call: Call<z.output<Body>, z.output<Query>>) => unknown,
+  work: (call: CallOf<Body, Query>) => Done,
+  view: (done: Done, world: World) => unknown = (done) => done,
 ): Operation {
   const [method, path = ''] = words.split(' ') as [Operation['method'], string]
   const generation = path.startsWith('/v3') ? 'v3' : path.startsWith('/api') ? 'v2' : 'sandbox'
@@ -73,35 +80,40 @@ export function operation<Body extends z.ZodType = Nothing, Query extends z.ZodT
     idempotency: method === 'POST' && generation !== 'v2' ? 'v3' : 'none',
     body: NOTHING,
     query: NOTHING,
-    run,
+    run: (call: CallOf<Body, Query>) => view(work(call), call.world),
     ...facts,
   }
 }
 
-/** The records that a list shows, the newest first. */
-interface List<K extends Kind> {
-  readonly kind: K
-  readonly view: (record: Records[K], world: World) => object
-  readonly where?: Where
+/** Which records of a kind a list shows, the newest first; by default all. */
+interface Choice<K extends Kind, Query extends z.ZodType> {
+  readonly query?: Query
+  readonly where?: (call: CallOf<Nothing, Query>) => Where
   /** Which of those to show. Each is looked at for it: they are few enough in a sandbox. */
-  readonly only?: ((record: Records[K]) => boolean) | undefined
+  readonly only?: (call: CallOf<Nothing, Query>) => ((record: Records[K]) => boolean) | undefined
 }
 
-/** Declares a list: by cursor in v3, by page in v2. @param query what it is filtered by */
+/** Declares a list: by cursor in v3, by page in v2. */
 export function listing<K extends Kind, Query extends z.ZodType = Nothing>(
   words: string,
-  query: Query,
-  list: (call: Call<unknown, z.output<Query>>) => List<K>,
+  kind: K,
+  view: (record: Records[K], world: World) => object,
+  {
+    query = NOTHING as z.ZodType as Query,
+    where = () => ({}),
+    only = () => undefined,
+  }: Choice<K, Query> = {},
 ): Operation {
   if (words.startsWith('GET /api')) {
-    const paged = PAGE_QUERY.and(query)
-    return operation(words, { query: paged }, (call) => recordPage(call.world, list(call), call.query))
+    return operation(words, { query: PAGE_QUERY.and(query) }, (call) =>
+      recordPage(call, kind, view, where(call), only(call)),
+    )
   }
   return operation(words, { query: CURSOR_QUERY.and(query) }, (call) => {
-    const { kind, where = {}, only, view } = list(call)
-    const placed = (span: Span) => call.world.placed(kind, where, span)
+    const isShown = only(call)
+    const placed = (span: Span) => call.world.placed(kind, where(call), span)
     const read = (span: Span) =>
-      only ? placed({ before: span.before }).filter(({ item }) => only(item)) : placed(span)
+      isShown ? placed({ before: span.before }).filter(({ item }) => isShown(item)) : placed(span)
     return cursorPage(call.query, read, (record) => view(record, call.world))
   })
 }
@@ -121,12 +133,14 @@ export function cursorPage<Item>(
 
 /** One page of a list of v2. */
 export function recordPage<K extends Kind>(
-  world: World,
-  { kind, where = {}, only, view }: List<K>,
-  { page, limit }: z.output<typeof PAGE_QUERY>,
+  { world, query: { page, limit } }: Call<unknown, z.output<typeof PAGE_QUERY>>,
+  kind: K,
+  view: (record: Records[K], world: World) => object,
+  where: Where,
+  isShown?: (record: Records[K]) => boolean,
 ) {
   const offset = (page - 1) * limit
-  const shown = only && world.list(kind, where).filter(only)
+  const shown = isShown && world.list(kind, where).filter(isShown)
   const records = shown?.slice(offset, offset + limit) ?? world.list(kind, where, { limit, offset })
   const total = shown?.length ?? world.count(kind, where)
   const pagination = { page, limit, total, totalPages: Math.ceil(total / limit) }

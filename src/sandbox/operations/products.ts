@@ -3,9 +3,8 @@ import { refuse, refuseFields } from '../codes.js'
 import { CURRENCIES, type Product } from '../model.js'
 import { CHAIN_IDS, CHAINS } from '../pricing.js'
 import { productFields, productView } from '../views-v3.js'
-import type { World } from '../world.js'
 import { NAME, orNull, PRICE, TEXT, WEB_URL } from './fields.js'
-import { given, listing, named, type Operation, operation } from './operation.js'
+import { type Call, type CallOf, given, listing, named, type Operation, operation } from './operation.js'
 
 const FIELDS = z.object({
   name: NAME.min(1).max(100),
@@ -66,58 +65,50 @@ function resolved(chains: readonly number[], wanted: readonly string[] | undefin
   return { acceptedChains, acceptedAssets: [...new Set(acceptedChains.flatMap(assetsOn))] }
 }
 
-function createProduct(world: World, fields: z.output<typeof FIELDS>): Product {
+function createProduct({ world, body }: CallOf<typeof FIELDS>): Product {
   const at = world.tick()
   const product: Product = {
-    ...fields,
-    ...resolved(fields.acceptedChains, fields.acceptedAssets),
+    ...body,
+    ...resolved(body.acceptedChains, body.acceptedAssets),
     id: world.makeId('pro'),
     // A messenger's bot has to be set up first.
-    status: fields.platform === 'MESSENGER' ? 'PENDING' : 'ACTIVE',
+    status: body.platform === 'MESSENGER' ? 'PENDING' : 'ACTIVE',
     createdAt: at,
     updatedAt: at,
   }
   return world.put('product', checked(product))
 }
 
-function updateProduct(world: World, product: Product, body: object): Product {
-  const changes = given(body) as Partial<Product>
+function updateProduct(call: CallOf<typeof CHANGES>): Product {
+  const product = productNamed(call)
+  const changes = given(call.body) as Partial<Product>
   if (changes.frequencyInDays === null && product.frequencyInDays !== null) {
     refuse('RECURRING_REQUIRES_INTERVAL', 'A recurring product keeps an interval: send frequencyInDays.')
   }
-  const changed = { ...product, ...changes, updatedAt: world.tick() }
+  const changed = { ...product, ...changes, updatedAt: call.world.tick() }
   const assets = resolved(changed.acceptedChains, changed.acceptedAssets)
-  return world.put('product', checked({ ...changed, ...assets }))
+  return call.world.put('product', checked({ ...changed, ...assets }))
 }
 
-/** What is deleted stays for its subscriptions. */
-const archive = (world: World, product: Product): void =>
-  void world.put('product', { ...product, status: 'ARCHIVED', updatedAt: world.tick() })
+/** What is deleted stays for its subscriptions, and in v2. */
+function archiveProduct(call: Call): void {
+  call.world.put('product', { ...productNamed(call), status: 'ARCHIVED', updatedAt: call.world.tick() })
+}
 
-const productNamed = named('product', 'PRODUCT_NOT_FOUND')
+export const productNamed = named('product', 'PRODUCT_NOT_FOUND')
+const isListed = ({ status }: Product): boolean => status !== 'ARCHIVED'
 const create = { status: 201, body: FIELDS }
 const update = { body: CHANGES }
 
 export const PRODUCT_OPERATIONS: readonly Operation[] = [
-  operation('POST /v3/products', create, ({ world, body }) => productView(createProduct(world, body))),
-  operation('GET /v3/products/:id', {}, (call) => productView(productNamed(call))),
-  operation('PATCH /v3/products/:id', update, (call) =>
-    productView(updateProduct(call.world, productNamed(call), call.body)),
-  ),
-  operation('DELETE /v3/products/:id', { status: 204 }, (call) => archive(call.world, productNamed(call))),
-  listing('GET /v3/products', z.object({}), () => ({
-    kind: 'product',
-    view: productView,
-    only: ({ status }) => status !== 'ARCHIVED',
-  })),
+  operation('POST /v3/products', create, createProduct, productView),
+  listing('GET /v3/products', 'product', productView, { only: () => isListed }),
+  operation('GET /v3/products/:id', {}, productNamed, productView),
+  operation('PATCH /v3/products/:id', update, updateProduct, productView),
+  operation('DELETE /v3/products/:id', { status: 204 }, archiveProduct),
 
-  // Before the products by id, of which none is named `all`.
-  listing('GET /api/product/all', z.object({}), () => ({ kind: 'product', view: productFields })),
-  operation('POST /api/product/create', create, ({ world, body }) =>
-    productFields(createProduct(world, body)),
-  ),
-  operation('GET /api/product/:productId', {}, (call) => productFields(productNamed(call))),
-  operation('PATCH /api/product/:productId', update, (call) =>
-    productFields(updateProduct(call.world, productNamed(call), call.body)),
-  ),
+  operation('POST /api/product/create', create, createProduct, productFields),
+  listing('GET /api/product/all', 'product', productFields),
+  operation('GET /api/product/:productId', {}, productNamed, productFields),
+  operation('PATCH /api/product/:productId', update, updateProduct, productFields),
 ]

@@ -18,7 +18,7 @@ import { createSubscription } from '../subscription.js'
 import { iso, paymentView, wholeSubscriptionView } from '../views-v3.js'
 import type { World } from '../world.js'
 import { COUNTRY, EMAIL, INSTANT, NAME, orNull, PRICE, TEXT, WEB_URL } from './fields.js'
-import { type Call, countOf, found, type Operation, operation } from './operation.js'
+import { type CallOf, countOf, found, type Operation, operation } from './operation.js'
 
 const CUSTOM_FIELD = z.object({
   key: TEXT,
@@ -125,7 +125,7 @@ function assertOnSale(world: World, { id, status, supply, frequencyInDays }: Pro
 const isTaken = ({ endedAt, currentCycle }: Subscription): boolean => endedAt === null && currentCycle > 0
 
 /** A deadline that has passed could only be a mistake. */
-function deadlineOf({ world, body }: Call<Purchase>): number | undefined {
+function deadlineOf({ world, body }: CallOf<typeof PURCHASE>): number | undefined {
   const { expiresAt = Number.POSITIVE_INFINITY } = body
   if (expiresAt <= world.now) refuseField('expiresAt', `must be after the sandbox's clock, ${iso(world.now)}`)
   return body.expiresAt
@@ -145,7 +145,7 @@ function orderOf(
 
 /** @param expiresAt null: none; undefined: by its rail */
 function oneTimePayment(
-  { world, body }: Call<Purchase>,
+  { world, body }: CallOf<typeof PURCHASE>,
   expiresAt: number | null | undefined,
   capture: Payment['capture'] = 'automatic',
 ): Payment {
@@ -156,10 +156,7 @@ function oneTimePayment(
   return createPayment(world, { ...order, purpose: 'one_time', capture, expiresAt })
 }
 
-function subscribe(
-  { world, body }: Call<z.output<typeof SUBSCRIPTION>>,
-  expiresAt: number | null | undefined,
-) {
+function subscribe({ world, body }: CallOf<typeof SUBSCRIPTION>, expiresAt: number | null | undefined) {
   const product = found(world, 'product', body.productId, 'SUBSCRIPTION_PRODUCT_NOT_FOUND')
   const { id, frequencyInDays } = product
   assertOnSale(world, product)
@@ -169,7 +166,7 @@ function subscribe(
 }
 
 /** Has a new payment use what the request says it pays with; a token is charged at once. */
-function startPayment({ world, body }: Call<z.output<typeof INSTRUMENT>>, payment: Payment): Payment {
+function startPayment({ world, body }: CallOf<typeof INSTRUMENT>, payment: Payment): Payment {
   const { method, card, crypto } = body
   if (crypto !== undefined || method === 'CRYPTO') return chooseMethod(world, payment, 'CRYPTO', crypto)
   const token = card?.tokenizedInstrument
@@ -177,7 +174,7 @@ function startPayment({ world, body }: Call<z.output<typeof INSTRUMENT>>, paymen
   return pay(world, payment, { method: method ?? 'CARD', outcome: outcomeOfToken(token) })
 }
 
-function createSession({ world, body, baseUrl }: Call<z.output<typeof SESSION>>): object {
+function createSession({ world, body, baseUrl }: CallOf<typeof SESSION>): object {
   const product = found(world, 'product', body.productId, 'PRODUCT_NOT_FOUND')
   const { status, frequencyInDays, paymentMethods } = product
   const isRecurring = frequencyInDays !== null

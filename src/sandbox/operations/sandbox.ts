@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { isServiceCode } from '../../provider/service-codes.js'
 import { refuse, refuseField } from '../codes.js'
 import {
+  type Customer,
   DAY_MS,
   DELIVERY_STATUSES,
   DEPOSIT_WARNINGS,
@@ -19,7 +20,7 @@ import { customerView, iso, paymentView, shown } from '../views-v3.js'
 import type { World } from '../world.js'
 import { customerNamed } from './customers.js'
 import { COUNTRY, CURSOR_QUERY, DURATION_MS, EMAIL, INSTANT, NAME, orNull, TEXT } from './fields.js'
-import { type Call, cursorPage, found, given, type Operation, operation } from './operation.js'
+import { type Call, type CallOf, cursorPage, found, given, type Operation, operation } from './operation.js'
 import { paymentNamed } from './payments.js'
 
 /** Ten years: more is a slip of the hand. */
@@ -31,10 +32,9 @@ function paymentAct<Body extends z.ZodType>(
   body: Body,
   work: (world: World, payment: Payment, body: z.output<Body>) => Payment,
 ): Operation {
+  const act = (call: CallOf<Body>) => work(call.world, paymentNamed(call), call.body)
   const after = ({ courier }: Call) => courier.drain()
-  return operation(`POST /sandbox/payments/:id/${name}`, { body, after }, (call) =>
-    paymentView(work(call.world, paymentNamed(call), call.body), call.world),
-  )
+  return operation(`POST /sandbox/payments/:id/${name}`, { body, after }, act, paymentView)
 }
 
 const PAY = z.object({
@@ -56,7 +56,9 @@ const ADVANCE = z
     message: 'send by or to',
   })
 
-async function advance({ world: { now }, body, advance }: Call<z.output<typeof ADVANCE>>): Promise<void> {
+const clock = ({ world }: Call): object => ({ now: iso(world.now) })
+
+async function advance({ world: { now }, body, advance }: CallOf<typeof ADVANCE>): Promise<void> {
   const to = body.to ?? now + (body.by ?? 0)
   if (to < now || to > now + FURTHEST_MS) refuseField('to', `must be between ${iso(now)} and ten years later`)
   await advance(to)
@@ -72,6 +74,8 @@ const CUSTOMER = z.object({
   messengerUsername: TEXT.optional(),
 })
 
+const CUSTOMER_CHANGES = CUSTOMER.partial()
+
 function assertFree(world: World, email: string, ownId?: string): void {
   const sharing = world.list('customer', { email: email.toLowerCase() })
   if (sharing.some(({ id, deletedAt }) => id !== ownId && deletedAt === null)) {
@@ -79,9 +83,16 @@ function assertFree(world: World, email: string, ownId?: string): void {
   }
 }
 
-function createCustomer({ world, body }: Call<z.output<typeof CUSTOMER>>): object {
+function createCustomer({ world, body }: CallOf<typeof CUSTOMER>): Customer {
   assertFree(world, body.email)
-  return customerView(customerByEmail(world, body.email, body.name ?? null, body.country ?? null))
+  return customerByEmail(world, body.email, body.name ?? null, body.country ?? null)
+}
+
+function changeCustomer(call: CallOf<typeof CUSTOMER_CHANGES>): Customer {
+  const customer = customerNamed(call)
+  const changed = { ...customer, ...given(call.body) }
+  assertFree(call.world, changed.email, customer.id)
+  return updateCustomer(call.world, changed)
 }
 
 const CHANCE = z.number().min(0).max(1).default(0)
@@ -101,15 +112,14 @@ const FAULTS = z.object({
   answers: z.array(ANSWER).optional(),
 })
 
-function setFaults({ world, body }: Call<z.output<typeof FAULTS>>): object {
+function setFaults({ world, body }: CallOf<typeof FAULTS>): void {
   const { answers, delay: delayMs, ...fault } = body
   if (fault.endpoint !== null) found(world, 'endpoint', fault.endpoint, 'WEBHOOK_ENDPOINT_NOT_FOUND')
   const others = world.settings.faults.filter(({ endpoint }) => endpoint !== fault.endpoint)
   world.change({ faults: [...others, { ...fault, delayMs }], ...(answers && { answers }) })
-  return showFaults(world)
 }
 
-function showFaults({ settings: { faults, answers } }: World): object {
+function showFaults(_: unknown, { settings: { faults, answers } }: World): object {
   const items = faults.map(({ delayMs, ...fault }) => ({ ...fault, delay: `${delayMs / 1000}s` }))
   return { items, answers }
 }
@@ -132,41 +142,34 @@ const showDelivery = (delivery: Delivery): object => ({
 const sendDelivery = (call: Call): Promise<Delivery> => call.courier.sendNow(deliveryNamed(call))
 
 export const SANDBOX_OPERATIONS: readonly Operation[] = [
-  operation('GET /sandbox/clock', {}, ({ world }) => ({ now: iso(world.now) })),
-  operation('POST /sandbox/clock/advance', { body: ADVANCE, before: advance }, ({ world }) => ({
-    now: iso(world.now),
-  })),
+  operation('GET /sandbox/clock', {}, clock),
+  operation('POST /sandbox/clock/advance', { body: ADVANCE, before: advance }, clock),
   paymentAct('pay', PAY, pay),
   paymentAct('refund', REFUND, (world, payment, body) => refund(world, payment, body.amountInCents)),
   paymentAct('chargeback', z.object({}), chargeBack),
   paymentAct('capture', z.object({}), (world, payment) => followed(world, capture(world, payment))),
   paymentAct('void', z.object({}), voidPayment),
   paymentAct('settle', SETTLE, (world, payment, body) => settle(world, payment, body.outcome)),
-  operation('POST /sandbox/customers', { status: 201, body: CUSTOMER }, createCustomer),
-  operation('PATCH /sandbox/customers/:id', { body: CUSTOMER.partial() }, (call) => {
-    const customer = customerNamed(call)
-    const changed = { ...customer, ...given(call.body) }
-    assertFree(call.world, changed.email, customer.id)
-    return customerView(updateCustomer(call.world, changed))
-  }),
+  operation('POST /sandbox/customers', { status: 201, body: CUSTOMER }, createCustomer, customerView),
+  operation('PATCH /sandbox/customers/:id', { body: CUSTOMER_CHANGES }, changeCustomer, customerView),
   operation('POST /sandbox/customers/:id/card', { body: z.object({ outcome: z.enum(OUTCOMES) }) }, (call) => {
     const { outcome } = call.body
     const { id } = call.world.put('customer', { ...customerNamed(call), card: outcome })
     return { customerId: id, outcome }
   }),
-  operation('GET /sandbox/faults', {}, ({ world }) => showFaults(world)),
-  operation('POST /sandbox/faults', { body: FAULTS }, setFaults),
-  operation('DELETE /sandbox/faults', {}, ({ world }) => {
-    world.change({ faults: [], answers: [] })
-    return showFaults(world)
-  }),
+  operation('GET /sandbox/faults', {}, ({ world }) => world, showFaults),
+  operation('POST /sandbox/faults', { body: FAULTS }, setFaults, showFaults),
+  operation(
+    'DELETE /sandbox/faults',
+    {},
+    ({ world }) => world.change({ faults: [], answers: [] }),
+    showFaults,
+  ),
   operation('GET /sandbox/deliveries', { query: DELIVERIES }, ({ deliveries, query }) => {
     const where = { endpointId: query.endpoint, status: query.status }
     return cursorPage(query, (span) => deliveries.listDeliveries(where, span), showDelivery)
   }),
-  operation('POST /sandbox/deliveries/:id/send', { before: sendDelivery }, (call) =>
-    showDelivery(deliveryNamed(call)),
-  ),
+  operation('POST /sandbox/deliveries/:id/send', { before: sendDelivery }, deliveryNamed, showDelivery),
   operation('GET /sandbox/truth', { query: z.object({ at: INSTANT.optional() }) }, ({ world, query }) => {
     const { at = world.now } = query
     if (at > world.now) refuseField('at', `must not be after the sandbox's clock, ${iso(world.now)}`)

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { CARD_METHODS, type Payment } from '../model.js'
+import { CARD_METHODS, type Payment, type Subscription } from '../model.js'
 import { outcomeOfToken } from '../paying.js'
 import { cancelPlanChange, changePlan } from '../plan-change.js'
 import { checkoutUrl } from '../sessions.js'
@@ -7,7 +7,7 @@ import { cancelSubscription } from '../subscription.js'
 import { legacySubscriptionView } from '../views-v2.js'
 import { paymentView, scheduledChangeView, subscriptionView, wholeSubscriptionView } from '../views-v3.js'
 import { orNull, TEXT, WEB_URL } from './fields.js'
-import { type Call, listing, named, type Operation, operation } from './operation.js'
+import { type Call, type CallOf, listing, named, type Operation, operation } from './operation.js'
 
 const CANCEL = z.object({ atPeriodEnd: z.boolean().default(false) })
 const CHANGE_PLAN = z.object({
@@ -20,11 +20,11 @@ const CHANGE_PLAN = z.object({
   successUrl: orNull(WEB_URL),
   cancelUrl: orNull(WEB_URL),
 })
-const CANCEL_PLAN_CHANGE = z.object({ scheduledChangeId: TEXT.optional() })
+const CALL_OFF = z.object({ scheduledChangeId: TEXT.optional() })
 
 const subscriptionNamed = named('subscription', 'SUBSCRIPTION_NOT_FOUND')
 
-function planChanged(call: Call<z.output<typeof CHANGE_PLAN>>): object {
+function planChanged(call: CallOf<typeof CHANGE_PLAN>): object {
   const { world, baseUrl } = call
   const { card, ...spec } = call.body
   const cardOutcome = card === undefined ? null : outcomeOfToken(card.tokenizedInstrument)
@@ -48,33 +48,33 @@ function actionFor({ id, status }: Payment, baseUrl: string): object {
   return { checkout: { ...handle, threeDsChallengeUrl: url, redirectUrl: url } }
 }
 
-function planChangeCanceled(call: Call<z.output<typeof CANCEL_PLAN_CHANGE>>): object {
+function planChangeCanceled(call: CallOf<typeof CALL_OFF>): object {
   const { scheduledChangeId } = call.body
   const { subscription, change } = cancelPlanChange(call.world, subscriptionNamed(call), scheduledChangeId)
   return { subscription: wholeSubscriptionView(subscription), scheduledChange: scheduledChangeView(change) }
 }
 
+const cancel = (call: Call, atPeriodEnd: boolean): Subscription =>
+  cancelSubscription(call.world, subscriptionNamed(call), atPeriodEnd)
+
 export const SUBSCRIPTION_OPERATIONS: readonly Operation[] = [
-  listing('GET /v3/subscriptions', z.object({}), () => ({ kind: 'subscription', view: subscriptionView })),
-  operation('GET /v3/subscriptions/:id', {}, (call) => wholeSubscriptionView(subscriptionNamed(call))),
-  operation('POST /v3/subscriptions/:id/cancel', { body: CANCEL }, (call) =>
-    wholeSubscriptionView(cancelSubscription(call.world, subscriptionNamed(call), call.body.atPeriodEnd)),
+  listing('GET /v3/subscriptions', 'subscription', subscriptionView),
+  operation('GET /v3/subscriptions/:id', {}, subscriptionNamed, wholeSubscriptionView),
+  operation(
+    'POST /v3/subscriptions/:id/cancel',
+    { body: CANCEL },
+    (call) => cancel(call, call.body.atPeriodEnd),
+    wholeSubscriptionView,
   ),
   operation('POST /v3/subscriptions/:id/change-plan', { status: 202, body: CHANGE_PLAN }, planChanged),
-  operation(
-    'POST /v3/subscriptions/:id/cancel-plan-change',
-    { body: CANCEL_PLAN_CHANGE },
-    planChangeCanceled,
-  ),
+  operation('POST /v3/subscriptions/:id/cancel-plan-change', { body: CALL_OFF }, planChangeCanceled),
 
-  listing('GET /api/subscription', z.object({}), () => ({
-    kind: 'subscription',
-    view: legacySubscriptionView,
-  })),
-  operation('GET /api/subscription/:subscriptionId', {}, (call) =>
-    legacySubscriptionView(subscriptionNamed(call), call.world),
-  ),
-  operation('DELETE /api/subscription/:subscriptionId', {}, (call) =>
-    legacySubscriptionView(cancelSubscription(call.world, subscriptionNamed(call), false), call.world),
+  listing('GET /api/subscription', 'subscription', legacySubscriptionView),
+  operation('GET /api/subscription/:subscriptionId', {}, subscriptionNamed, legacySubscriptionView),
+  operation(
+    'DELETE /api/subscription/:subscriptionId',
+    {},
+    (call) => cancel(call, false),
+    legacySubscriptionView,
   ),
 ]
