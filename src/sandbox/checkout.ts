@@ -6,6 +6,7 @@ import { z } from 'zod'
 import { refuse, ServiceError } from './codes.js'
 import { METHODS, OUTCOMES, type Payment, type Product } from './model.js'
 import type { Engine } from './operations/operation.js'
+import type { Question } from './operations/purchases.js'
 import { pay } from './paying.js'
 import { isPayable } from './payment.js'
 import { assetOf, CHAINS } from './pricing.js'
@@ -23,7 +24,6 @@ input, select, button { box-sizing: border-box; display: block; font: inherit; m
 button { cursor: pointer; font-weight: 600; margin-top: 1rem }
 .price { font-size: 1.6rem; font-weight: 600 }
 .note { border-left: .3rem solid; padding-left: .75rem }
-dd { margin: 0 0 .5rem; overflow-wrap: anywhere }
 `
 const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64')
 const HEADERS = {
@@ -38,12 +38,17 @@ const FORM = z
     outcome: z.enum(OUTCOMES),
     share: z.coerce.number().gt(0).max(10),
     confirmations: z.coerce.number().int().min(0).max(1000),
-    /** `8453 USDC`: the chain, and what is sent there. */
-    asset: z.string().regex(/^\d{1,9} \w{1,20}$/),
+    /** `8453 USDC` */
+    asset: z
+      .string()
+      .max(40)
+      .transform((text) => {
+        const [chainId, assetId] = text.split(' ')
+        return { chainId: Number(chainId), assetId }
+      }),
     email: z.email().max(255),
   })
   .partial()
-type Filled = Readonly<Record<string, string>>
 
 /** Mounted at `/checkout`. The address of a checkout is all that a buyer needs; nothing else opens a page. */
 export function checkoutRoutes({ act, courier }: Engine, baseUrl: () => string): Router {
@@ -81,38 +86,24 @@ const failurePage: ErrorRequestHandler = (error, req, res, next) => {
   res.status(error.status).send(page('This did not work', body).html)
 }
 
-function submit(world: World, payment: Payment, form: Filled): Payment {
+type Form = Readonly<Record<string, string>>
+
+function submit(world: World, payment: Payment, form: Form): Payment {
   const filled = Object.fromEntries(Object.entries(form).filter(([, text]) => text !== ''))
   const { data, error } = FORM.safeParse(filled)
   if (error !== undefined) {
     const [issue] = error.issues
     return refuse('VALIDATION_ERROR', `The field ${issue?.path.join('.')} is not right: ${issue?.message}.`)
   }
-  const { asset, ...spec } = data
-  const [chainId, assetId] = asset?.split(' ') ?? []
-  const crypto = chainId === undefined ? undefined : { chainId: Number(chainId), assetId }
+  const { asset: crypto, ...spec } = data
   return pay(world, withAnswers(world, payment, form), { ...spec, crypto })
 }
 
-/** What the merchant wants to know of the buyer, as the product's pages ask it. */
-interface Question {
-  readonly key: string
-  readonly label: string
-  readonly required?: boolean
-  readonly placeholder?: string
-  readonly options?: readonly Choice[]
-}
-
-interface Choice {
-  readonly value: string
-  readonly label: string
-}
-
-/** Those that are still to be answered. */
+/** What the merchant wants to know of the buyer, and does not know yet. */
 const questionsOf = ({ customFields, customFieldsResponse }: Payment): readonly Question[] =>
   customFieldsResponse === null ? ((customFields ?? []) as readonly Question[]) : []
 
-function withAnswers(world: World, payment: Payment, form: Filled): Payment {
+function withAnswers(world: World, payment: Payment, form: Form): Payment {
   const answers = questionsOf(payment).map(
     ({ key }, index) => [key, form[`custom-${index}`] ?? null] as const,
   )
@@ -132,34 +123,22 @@ function checkoutPage(world: World, payment: Payment, hasLeft: boolean): Html {
 }
 
 function stateOf(world: World, payment: Payment, product: Product | undefined): Html {
-  switch (payment.status) {
-    case 'PENDING_3DS':
-    case 'PENDING_REDIRECT':
-      return html`${note('Your bank asks whether this is you.')}<form method="post">
-        <button name="outcome" value="success">Yes, pay</button>
-        <button name="outcome" value="3ds_failed">No, refuse</button></form>`
-    case 'RECEIVED':
-      return confirmations(payment)
-    case 'BRIDGING':
-      return note('Your deposit is confirmed and being exchanged.')
-    case 'AUTHORIZED':
-    case 'COMPLETED':
-    case 'REFUNDED':
-    case 'PARTIALLY_REFUNDED':
-      return html`${note(payment.refundedAmountCents > 0 ? 'Refunded.' : 'Paid. Thank you!')}
-        ${link(payment.successUrl, 'Back to the shop')}`
-    case 'PENDING':
-    case 'PARTIAL':
-    case 'FAILED':
-    case 'DECLINED':
-    case 'CANCELED':
-    case 'EXPIRED':
-      if (isPayable(payment, world.now)) return forms(payment, product)
-      return html`${note(html`This checkout can't be paid any more.`)}${link(payment.cancelUrl, 'Back to the shop')}`
-    default:
-      return payment.status satisfies never
+  const { status, successUrl, cancelUrl, paymentReceivedAt, refundedAmountCents } = payment
+  if (isPayable(payment, world.now)) {
+    const isAtBank = status === 'PENDING_3DS' || status === 'PENDING_REDIRECT'
+    return isAtBank ? bankForm() : forms(payment, product)
   }
+  if (status === 'RECEIVED') return confirmations(payment)
+  if (status === 'BRIDGING') return note('Your deposit is confirmed and being exchanged.')
+  const isPaid = paymentReceivedAt !== null || status === 'AUTHORIZED'
+  const outcome = refundedAmountCents > 0 ? 'Refunded.' : 'Paid. Thank you!'
+  return html`${note(isPaid ? outcome : html`This checkout can't be paid any more.`)}
+    ${link(isPaid ? successUrl : cancelUrl, 'Back to the shop')}`
 }
+
+const bankForm = (): Html => html`${note('Your bank asks whether this is you.')}<form method="post">
+  <button name="outcome" value="success">Yes, pay</button>
+  <button name="outcome" value="3ds_failed">No, refuse</button></form>`
 
 function forms(payment: Payment, product: Product | undefined): Html {
   const { status, declineCode, cancelUrl } = payment
@@ -230,7 +209,8 @@ function questions(payment: Payment): Html {
   return html`${payment.customerId === null && email}${asked}`
 }
 
-const option = ({ value, label }: Choice): Html => html`<option value="${value}">${label}</option>`
+const option = ({ value, label }: { readonly value: string; readonly label: string }): Html =>
+  html`<option value="${value}">${label}</option>`
 
 const note = (text: Value, role: 'status' | 'alert' = 'status'): Html =>
   html`<p role="${role}" class="note">${text}</p>`

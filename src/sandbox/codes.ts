@@ -29,12 +29,9 @@ export function refuse(code: ServiceCode, message: string, options?: ServiceErro
   throw new ServiceError(code, message, options)
 }
 
-export interface FieldError {
-  readonly field: string
-  readonly message: string
-}
-
-export function refuseFields(fieldErrors: readonly FieldError[]): never {
+export function refuseFields(
+  fieldErrors: readonly { readonly field: string; readonly message: string }[],
+): never {
   refuse('VALIDATION_ERROR', 'The request is not valid.', { data: { fieldErrors } })
 }
 

@@ -70,8 +70,7 @@ export function createApp({ engine, key, baseUrl, report }: ServerDeps): Express
         ...engine,
         params: req.params as Readonly<Record<string, string>>,
         id: Object.values(req.params as Readonly<Record<string, string>>)[0] ?? '',
-        body: validated(operation.body, json),
-        query: validated(operation.query, { ...req.query }),
+        input: validated(operation.input, operation.method === 'GET' ? { ...req.query } : json),
         baseUrl: baseUrl(),
       }
       await operation.before?.(call)

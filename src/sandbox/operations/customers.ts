@@ -7,17 +7,8 @@ import { attachMethod } from '../subscription.js'
 import { customerPaymentView, legacyCustomerView } from '../views-v2.js'
 import { customerView, iso, METHOD_FIELDS, shown } from '../views-v3.js'
 import type { World } from '../world.js'
-import { EMAIL, PAGE_QUERY, TEXT } from './fields.js'
-import {
-  type Call,
-  type CallOf,
-  found,
-  listing,
-  named,
-  type Operation,
-  operation,
-  recordPage,
-} from './operation.js'
+import { CURSOR_QUERY, EMAIL, PAGE_QUERY, TEXT } from './fields.js'
+import { type Call, cursorPage, found, listing, named, numberedPage, operation } from './operation.js'
 
 const isThere = ({ deletedAt }: Customer): boolean => deletedAt === null
 
@@ -56,17 +47,22 @@ function methodNamed(call: Call): SavedMethod {
 const isSaved = ({ revokedAt }: SavedMethod): boolean => revokedAt === null
 const methodView = (method: SavedMethod): object => shown(method, METHOD_FIELDS)
 
+function savedMethods(call: Call<typeof CURSOR_QUERY>): object {
+  const where = { customerId: customerNamed(call).id }
+  return cursorPage(call.world, call.input, { kind: 'method', view: methodView, where, only: isSaved })
+}
+
 const SETUP = z.object({
   customerId: TEXT,
   method: z.enum(CARD_METHODS).default('CARD'),
   card: z.object({ tokenizedInstrument: TEXT }).optional(),
 })
 
-function setUp({ world, body }: CallOf<typeof SETUP>): object {
-  const customer = found(world, 'customer', body.customerId, 'SETUP_INTENT_CUSTOMER_NOT_FOUND')
-  const outcome = outcomeOfToken(body.card?.tokenizedInstrument ?? '')
+function setUp({ world, input }: Call<typeof SETUP>): object {
+  const customer = found(world, 'customer', input.customerId, 'SETUP_INTENT_CUSTOMER_NOT_FOUND')
+  const outcome = outcomeOfToken(input.card?.tokenizedInstrument ?? '')
   const isSaved = outcome === 'success' || outcome === '3ds_required'
-  const paymentMethodId = isSaved ? attachMethod(world, customer.id, body.method).id : null
+  const paymentMethodId = isSaved ? attachMethod(world, customer.id, input.method).id : null
   // The newest card is the one that is charged from now on.
   if (isSaved) world.put('customer', { ...customer, card: outcome })
   const id = world.makeId('seti')
@@ -75,34 +71,35 @@ function setUp({ world, body }: CallOf<typeof SETUP>): object {
   return { id, customerId: customer.id, status, paymentMethodId, clientSecret: `secret_${id}`, createdAt }
 }
 
-const SEARCH = z.object({ email: EMAIL.toLowerCase() })
-const SEARCHED_PAGE = PAGE_QUERY.extend(SEARCH.shape)
+const FILTERED = CURSOR_QUERY.extend({ email: EMAIL.toLowerCase().optional() })
+const SEARCHED_PAGE = PAGE_QUERY.extend({ email: EMAIL.toLowerCase() })
 
-function searched(call: CallOf<z.ZodType, typeof SEARCHED_PAGE>): object {
-  const customer = call.world.list('customer', { email: call.query.email }).find(isThere)
+function searched({ world, input }: Call<typeof SEARCHED_PAGE>): object {
+  const customer = world.list('customer', { email: input.email }).find(isThere)
   if (customer === undefined) return refuse('CUSTOMER_NOT_FOUND', 'No customer has this email.')
-  const { data, pagination } = recordPage(call, 'payment', customerPaymentView, { customerId: customer.id })
+  const list = { kind: 'payment', view: customerPaymentView, where: { customerId: customer.id } } as const
+  const { data, pagination } = numberedPage(world, input, list)
   return { ...legacyCustomerView(customer), payments: data, pagination }
 }
 
-export const CUSTOMER_OPERATIONS: readonly Operation[] = [
-  listing('GET /v3/customers', 'customer', customerView, {
-    query: SEARCH.partial(),
-    where: ({ query: { email } }) => ({ email }),
-    only: () => isThere,
-  }),
+export const CUSTOMER_OPERATIONS = [
+  operation('GET /v3/customers', { input: FILTERED }, ({ world, input }) =>
+    cursorPage(world, input, {
+      kind: 'customer',
+      view: customerView,
+      where: { email: input.email },
+      only: isThere,
+    }),
+  ),
   operation('GET /v3/customers/:id', {}, customerNamed, customerView),
   operation('DELETE /v3/customers/:id', {}, deleteCustomer),
-  listing('GET /v3/customers/:id/payment-methods', 'method', methodView, {
-    where: (call) => ({ customerId: customerNamed(call).id }),
-    only: () => isSaved,
-  }),
+  operation('GET /v3/customers/:id/payment-methods', { input: CURSOR_QUERY }, savedMethods),
   operation('DELETE /v3/customers/:id/payment-methods/:pmId', { status: 204 }, (call) =>
     revoke(call.world, methodNamed(call)),
   ),
-  operation('POST /v3/setup-intents', { status: 201, body: SETUP }, setUp),
+  operation('POST /v3/setup-intents', { status: 201, input: SETUP }, setUp),
 
-  listing('GET /api/customer', 'customer', legacyCustomerView, { only: () => isThere }),
-  operation('GET /api/customer/search', { query: SEARCHED_PAGE }, searched),
+  listing('GET /api/customer', { kind: 'customer', view: legacyCustomerView, only: isThere }),
+  operation('GET /api/customer/search', { input: SEARCHED_PAGE }, searched),
   operation('GET /api/customer/:customerId', {}, customerNamed, legacyCustomerView),
 ]

@@ -14,6 +14,13 @@ export const NAME = z.string().regex(/^\P{Cc}*$/u, 'must not contain control cha
 
 export const orNull = <Schema extends z.ZodType>(schema: Schema) => schema.nullable().default(null)
 
+/** The same fields for an update, which needs none of them and must not bring in defaults. */
+export function changesOf(schema: z.ZodObject): z.ZodObject {
+  const bare = (field: unknown) => (field instanceof z.ZodDefault ? field.unwrap() : field) as z.ZodType
+  const fields = Object.entries(schema.shape).map(([name, field]) => [name, bare(field).optional()] as const)
+  return z.object(Object.fromEntries(fields))
+}
+
 /** @param read null: the text is not right */
 function readBy<Value>(read: (text: string) => Value | null, message: string) {
   return z.string().transform((text, context) => {
@@ -34,8 +41,8 @@ export const DURATION_MS = readBy((text) => {
 
 function wholeNumber(least: number, most: number) {
   const read = (text: string): number | null => {
-    const number = /^\d{1,9}$/.test(text) ? Number(text) : null
-    return number !== null && number >= least && number <= most ? number : null
+    const number = Number(/^\d{1,9}$/.exec(text)?.[0])
+    return number >= least && number <= most ? number : null
   }
   return readBy(read, `must be an integer from ${least} to ${most}`)
 }

@@ -6,23 +6,18 @@ import { isRunning } from '../subscription.js'
 import { endpointView } from '../views-v3.js'
 import type { World } from '../world.js'
 import { customerNamed } from './customers.js'
-import { TEXT, WEB_URL } from './fields.js'
-import { type Call, type CallOf, countOf, found, given, type Operation, operation } from './operation.js'
+import { changesOf, TEXT, WEB_URL } from './fields.js'
+import { type Call, found, operation, updated } from './operation.js'
 import { productNamed } from './products.js'
 
-const CHANGES = z
-  .object({
-    url: WEB_URL,
-    description: z.string().max(500),
-    enabledEvents: z.array(z.string()),
-    isActive: z.boolean(),
-  })
-  .partial()
-const ENDPOINT = z.object({
+const FIELDS = z.object({
   url: WEB_URL,
   description: z.string().max(500).default(''),
   enabledEvents: z.array(z.string()).default([]),
   isActive: z.boolean().default(true),
+})
+const CHANGES = changesOf(FIELDS)
+const ENDPOINT = FIELDS.extend({
   /** Which events it hears: v2 has its address in the dashboard, which a sandbox lacks. */
   generation: z.enum(['v3', 'v2']).default('v3'),
   /** One that the receiver knows already; left out: a fresh one. */
@@ -41,9 +36,9 @@ export function registerEndpoint(world: World, body: z.input<typeof ENDPOINT>): 
   return world.put('endpoint', { id: world.makeId('whep'), ...fields, secret, createdAt: at, updatedAt: at })
 }
 
-function updateEndpoint(call: CallOf<typeof CHANGES>): Endpoint {
+function updateEndpoint(call: Call<typeof CHANGES>): Endpoint {
   const endpoint = found(call.world, 'endpoint', call.id, 'NOT_FOUND')
-  const changed = { ...endpoint, ...given(call.body), updatedAt: call.world.tick() }
+  const changed = { ...updated(endpoint, call.input), updatedAt: call.world.tick() }
   assertKnownTypes(changed.enabledEvents, changed.generation)
   return call.world.put('endpoint', changed)
 }
@@ -69,20 +64,17 @@ const net = ({ merchantNetCents, refundedAmountCents, chargebackAt }: Payment): 
 const total = (payments: readonly Payment[], cents: (payment: Payment) => number): number =>
   payments.reduce((sum, payment) => sum + cents(payment), 0)
 
+const SUMMED = ['grossAmountCents', 'refundedAmountCents', 'vatAmountCents', 'platformFeeCents'] as const
+
 function sumsOf(world: World, isAbout: About): object {
   const paid = paidPayments(world).filter(isAbout)
   const revenue = CURRENCIES.map((currency) => {
     const own = paid.filter((payment) => payment.currency === currency)
-    return {
-      currency,
-      grossAmountCents: total(own, ({ grossAmountCents }) => grossAmountCents),
-      refundedAmountCents: total(own, ({ refundedAmountCents }) => refundedAmountCents),
-      vatAmountCents: total(own, ({ vatAmountCents }) => vatAmountCents),
-      platformFeeCents: total(own, ({ platformFeeCents }) => platformFeeCents),
-      netAmountCents: total(own, net),
-    }
+    const sums = SUMMED.map((name) => [name, total(own, (payment) => payment[name])] as const)
+    return { currency, ...Object.fromEntries(sums), netAmountCents: total(own, net) }
   })
-  const activeSubscriptions = countOf(world, 'subscription', (one) => isRunning(one) && isAbout(one))
+  let activeSubscriptions = 0
+  for (const one of world.each('subscription')) if (isRunning(one) && isAbout(one)) activeSubscriptions += 1
   return { payments: paid.length, activeSubscriptions, revenue }
 }
 
@@ -95,16 +87,13 @@ function balances(world: World): object {
     const availableCents = total(settled, net)
     return { availableCents, pendingCents: total(own, net) - availableCents }
   }
-  return {
-    balances: CURRENCIES.map((currency) => ({
-      currency,
-      card: balance(currency, false),
-      crypto: balance(currency, true),
-    })),
-  }
+  const balances = CURRENCIES.map((currency) => {
+    return { currency, card: balance(currency, false), crypto: balance(currency, true) }
+  })
+  return { balances }
 }
 
-export const MERCHANT_OPERATIONS: readonly Operation[] = [
+export const MERCHANT_OPERATIONS = [
   operation('GET /v3/balance', {}, ({ world }) => balances(world)),
   operation('GET /v3/analytics', {}, ({ world }) => sumsOf(world, () => true)),
   operation('GET /v3/products/:id/analytics', {}, productNamed, ({ id }, world) => ({
@@ -117,11 +106,11 @@ export const MERCHANT_OPERATIONS: readonly Operation[] = [
   })),
   operation(
     'POST /v3/webhook-endpoints',
-    { status: 201, body: ENDPOINT },
-    ({ world, body }) => registerEndpoint(world, body),
+    { status: 201, input: ENDPOINT },
+    ({ world, input }) => registerEndpoint(world, input),
     secretView,
   ),
-  operation('PATCH /v3/webhook-endpoints/:id', { body: CHANGES }, updateEndpoint, endpointView),
+  operation('PATCH /v3/webhook-endpoints/:id', { input: CHANGES }, updateEndpoint, endpointView),
   operation('POST /v3/webhook-endpoints/:id/rotate-secret', {}, rotateSecret, secretView),
   operation('GET /v3/notification-preferences', {}, ({ world: { settings } }) => ({
     merchantOfRecord: settings.merchantOfRecord,

@@ -18,21 +18,15 @@ export interface Engine extends Acting {
 }
 
 /** One request, checked. */
-export interface Call<Body = unknown, Query = unknown> extends Engine {
+export interface Call<Input extends z.ZodType = z.ZodType> extends Engine {
+  /** The query of a GET, else the body. */
+  readonly input: z.output<Input>
   readonly params: Readonly<Record<string, string>>
   /** The first of the path's parameters; empty if it has none. */
   readonly id: string
-  readonly body: Body
-  readonly query: Query
   /** Where the sandbox is reached, without a slash at its end. */
   readonly baseUrl: string
 }
-
-/** The same, by the schemas that check it. */
-export type CallOf<Body extends z.ZodType, Query extends z.ZodType = z.ZodType> = Call<
-  z.output<Body>,
-  z.output<Query>
->
 
 export interface Operation {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
@@ -43,8 +37,8 @@ export interface Operation {
   readonly status: number
   /** Which requests a key makes safe to repeat. */
   readonly idempotency: 'none' | 'v3' | 'v2'
-  readonly body: z.ZodType
-  readonly query: z.ZodType
+  /** What it takes in its query, if it is a GET, else in its body. */
+  readonly input: z.ZodType
   /** What is waited for first, outside of the act. */
   before?(call: Call): Promise<unknown>
   /** Does the work in one act, and answers. */
@@ -53,21 +47,19 @@ export interface Operation {
   after?(call: Call): Promise<unknown>
 }
 
-const NOTHING = z.object({})
-type Nothing = typeof NOTHING
+export const NOTHING = z.object({})
 
-interface Facts<Body extends z.ZodType, Query extends z.ZodType>
+interface Facts<Input extends z.ZodType>
   extends Partial<Pick<Operation, 'status' | 'idempotency' | 'after'>> {
-  readonly body?: Body
-  readonly query?: Query
-  readonly before?: (call: CallOf<Body, Query>) => Promise<unknown>
+  readonly input?: Input
+  readonly before?: (call: Call<Input>) => Promise<unknown>
 }
 
 /** Declares an operation by its words, such as `POST /v3/products`. @param view shows what was done */
-export function operation<Done, Body extends z.ZodType = Nothing, Query extends z.ZodType = Nothing>(
+export function operation<Done, Input extends z.ZodType = typeof NOTHING>(
   words: string,
-  facts: Facts<Body, Query>,
-  work: (call: CallOf<Body, Query>) => Done,
+  facts: Facts<Input>,
+  work: (call: Call<Input>) => Done,
   view: (done: Done, world: World) => unknown = (done) => done,
 ): Operation {
   const [method, path = ''] = words.split(' ') as [Operation['method'], string]
@@ -78,48 +70,45 @@ export function operation<Done, Body extends z.ZodType = Nothing, Query extends 
     generation: path === '/health' ? 'open' : generation,
     status: 200,
     idempotency: method === 'POST' && generation !== 'v2' ? 'v3' : 'none',
-    body: NOTHING,
-    query: NOTHING,
-    run: (call: CallOf<Body, Query>) => view(work(call), call.world),
+    input: NOTHING,
+    run: (call: Call<Input>) => view(work(call), call.world),
     ...facts,
   }
 }
 
-/** Which records of a kind a list shows, the newest first; by default all. */
-interface Choice<K extends Kind, Query extends z.ZodType> {
-  readonly query?: Query
-  readonly where?: (call: CallOf<Nothing, Query>) => Where
+/** The records of a list, the newest first. */
+interface List<K extends Kind> {
+  readonly kind: K
+  readonly view: (record: Records[K], world: World) => object
+  readonly where?: Where
   /** Which of those to show. Each is looked at for it: they are few enough in a sandbox. */
-  readonly only?: (call: CallOf<Nothing, Query>) => ((record: Records[K]) => boolean) | undefined
+  readonly only?: ((record: Records[K]) => boolean) | undefined
 }
 
-/** Declares a list: by cursor in v3, by page in v2. */
-export function listing<K extends Kind, Query extends z.ZodType = Nothing>(
-  words: string,
-  kind: K,
-  view: (record: Records[K], world: World) => object,
-  {
-    query = NOTHING as z.ZodType as Query,
-    where = () => ({}),
-    only = () => undefined,
-  }: Choice<K, Query> = {},
-): Operation {
-  if (words.startsWith('GET /api')) {
-    return operation(words, { query: PAGE_QUERY.and(query) }, (call) =>
-      recordPage(call, kind, view, where(call), only(call)),
-    )
-  }
-  return operation(words, { query: CURSOR_QUERY.and(query) }, (call) => {
-    const isShown = only(call)
-    const placed = (span: Span) => call.world.placed(kind, where(call), span)
-    const read = (span: Span) =>
-      isShown ? placed({ before: span.before }).filter(({ item }) => isShown(item)) : placed(span)
-    return cursorPage(call.query, read, (record) => view(record, call.world))
-  })
+/** Declares a list that is not filtered: by cursor in v3, by page in v2. */
+export function listing<K extends Kind>(words: string, list: List<K>): Operation {
+  return words.startsWith('GET /v3')
+    ? operation(words, { input: CURSOR_QUERY }, ({ world, input }) => cursorPage(world, input, list))
+    : operation(words, { input: PAGE_QUERY }, ({ world, input }) => numberedPage(world, input, list))
 }
 
-/** One page of a list of v3. @param read gives items with their places */
-export function cursorPage<Item>(
+/** One page of records, as v3 has it. */
+export function cursorPage<K extends Kind>(
+  world: World,
+  query: z.output<typeof CURSOR_QUERY>,
+  { kind, view, where = {}, only }: List<K>,
+): object {
+  const read = (span: Span) => world.placed(kind, where, span)
+  const all = only && read({ before: query.cursor }).filter(({ item }) => only(item))
+  return pageAfter(
+    query,
+    (span) => all ?? read(span),
+    (record) => view(record, world),
+  )
+}
+
+/** One page of anything that has places in a list. */
+export function pageAfter<Item>(
   { limit, cursor }: z.output<typeof CURSOR_QUERY>,
   read: (span: Span) => readonly Placed<Item>[],
   view: (item: Item) => object,
@@ -131,18 +120,16 @@ export function cursorPage<Item>(
   return { items: items.map(({ item }) => view(item)), pagination: { nextCursor, hasMore } }
 }
 
-/** One page of a list of v2. */
-export function recordPage<K extends Kind>(
-  { world, query: { page, limit } }: Call<unknown, z.output<typeof PAGE_QUERY>>,
-  kind: K,
-  view: (record: Records[K], world: World) => object,
-  where: Where,
-  isShown?: (record: Records[K]) => boolean,
+/** One page of records, as v2 has it. */
+export function numberedPage<K extends Kind>(
+  world: World,
+  { page, limit }: z.output<typeof PAGE_QUERY>,
+  { kind, view, where = {}, only }: List<K>,
 ) {
   const offset = (page - 1) * limit
-  const shown = isShown && world.list(kind, where).filter(isShown)
-  const records = shown?.slice(offset, offset + limit) ?? world.list(kind, where, { limit, offset })
-  const total = shown?.length ?? world.count(kind, where)
+  const all = only && world.list(kind, where).filter(only)
+  const records = all?.slice(offset, offset + limit) ?? world.list(kind, where, { limit, offset })
+  const total = all?.length ?? world.count(kind, where)
   const pagination = { page, limit, total, totalPages: Math.ceil(total / limit) }
   return { data: records.map((record) => view(record, world)), pagination }
 }
@@ -154,28 +141,14 @@ export function found<K extends Kind>(world: World, kind: K, id: string, code: S
   return world.find(kind, id) ?? refuse(code, `There is no ${kind} ${id}.`)
 }
 
-/** The record that the path names. */
-export const named =
-  <K extends Kind>(kind: K, code: ServiceCode) =>
-  ({ world, id }: Call): Records[K] =>
-    found(world, kind, id, code)
-
-/** Counts without having all records in memory. */
-export function countOf<K extends Kind>(
-  world: World,
-  kind: K,
-  isCounted: (record: Records[K]) => boolean,
-): number {
-  let count = 0
-  for (const record of world.each(kind)) if (isCounted(record)) count += 1
-  return count
+/** Finds the record that the path names. */
+export function named<K extends Kind>(kind: K, code: ServiceCode): (call: Call) => Records[K] {
+  return ({ world, id }) => found(world, kind, id, code)
 }
 
-/** The fields that an update names. @throws {ServiceError} `MISSING_FIELD` if it names none */
-export function given<Body extends object>(
-  body: Body,
-): { readonly [Name in keyof Body]: Exclude<Body[Name], undefined> } {
-  const entries = Object.entries(body).filter(([, value]) => value !== undefined)
-  if (entries.length === 0) refuse('MISSING_FIELD', 'Send at least one field to change.')
-  return Object.fromEntries(entries) as ReturnType<typeof given<Body>>
+/** A record with the fields that an update names. @throws {ServiceError} `MISSING_FIELD` if it names none */
+export function updated<Record extends object>(record: Record, input: object): Record {
+  const given = Object.entries(input).filter(([, value]) => value !== undefined)
+  if (given.length === 0) refuse('MISSING_FIELD', 'Send at least one field to change.')
+  return { ...record, ...Object.fromEntries(given) }
 }

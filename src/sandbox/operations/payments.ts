@@ -6,8 +6,8 @@ import { cancelCheckout, refund } from '../payment.js'
 import { isIncomplete } from '../subscription.js'
 import { LEGACY_PAYMENT_STATUSES, legacyPaymentView, legacyStatus } from '../views-v2.js'
 import { paymentView, shown } from '../views-v3.js'
-import { EMAIL, orNull, TEXT } from './fields.js'
-import { type CallOf, found, listing, named, type Operation, operation } from './operation.js'
+import { EMAIL, orNull, PAGE_QUERY, TEXT } from './fields.js'
+import { type Call, found, listing, named, numberedPage, operation } from './operation.js'
 
 export const paymentNamed = named('payment', 'PAYMENT_NOT_FOUND')
 
@@ -19,14 +19,14 @@ const REFUND = z.object({
   idempotencyKey: z.string().min(1).max(255).optional(),
 })
 
-const FILTER = z.object({
+const FILTERED_PAGE = PAGE_QUERY.extend({
   currency: z.string().max(20).toUpperCase().optional(),
   status: z.enum(LEGACY_PAYMENT_STATUSES).optional(),
   customerEmail: EMAIL.toLowerCase().optional(),
 })
 
-function filteredBy({ world, query }: CallOf<z.ZodType, typeof FILTER>) {
-  const { currency, status, customerEmail } = query
+function filterOf({ world, input }: Call<typeof FILTERED_PAGE>) {
+  const { currency, status, customerEmail } = input
   if (!currency && !status && !customerEmail) return undefined
   const emailOf = ({ customerId }: Payment) => world.find('customer', customerId)?.email.toLowerCase()
   return (payment: Payment): boolean =>
@@ -35,7 +35,7 @@ function filteredBy({ world, query }: CallOf<z.ZodType, typeof FILTER>) {
     (!customerEmail || emailOf(payment) === customerEmail)
 }
 
-function cancelPayment(call: CallOf<typeof CANCEL>): Payment {
+function cancelPayment(call: Call<typeof CANCEL>): Payment {
   const { world } = call
   const payment = paymentNamed(call)
   const subscription = world.find('subscription', payment.subscriptionId)
@@ -43,7 +43,7 @@ function cancelPayment(call: CallOf<typeof CANCEL>): Payment {
   if (subscription !== undefined && !isFirst && payment.canceledAt === null) {
     refuse('PAYMENT_NOT_CANCELABLE', 'The payment belongs to a running subscription: cancel that.')
   }
-  return followed(world, cancelCheckout(world, payment, call.body.reason))
+  return followed(world, cancelCheckout(world, payment, call.input.reason))
 }
 
 /** A receipt of one line, in the least that a PDF reader takes. */
@@ -86,30 +86,32 @@ const DISCOUNT = z
     message: 'send either percentOff or amountOffCents',
   })
 
-function createDiscount({ world, body }: CallOf<typeof DISCOUNT>): object {
-  if (body.productId !== null) found(world, 'product', body.productId, 'PRODUCT_NOT_FOUND')
+function createDiscount({ world, input }: Call<typeof DISCOUNT>): object {
+  if (input.productId !== null) found(world, 'product', input.productId, 'PRODUCT_NOT_FOUND')
   const at = world.tick()
-  const discount = { id: world.makeId('dis'), ...body, createdAt: at, updatedAt: at }
+  const discount = { id: world.makeId('dis'), ...input, createdAt: at, updatedAt: at }
   return shown(world.put('discount', discount), 'id code percentOff amountOffCents productId createdAt')
 }
 
-function refunded(call: CallOf<typeof REFUND>): object {
+function refunded(call: Call<typeof REFUND>): object {
   const before = paymentNamed(call)
-  const { amountInCents: wanted = null, reason } = call.body
+  const { amountInCents: wanted = null, reason } = call.input
   const payment = refund(call.world, before, wanted)
   const { id: paymentId, refundedAmountCents } = payment
   const amountInCents = refundedAmountCents - before.refundedAmountCents
   return { paymentId, status: legacyStatus(payment), amountInCents, refundedAmountCents, reason }
 }
 
-export const PAYMENT_OPERATIONS: readonly Operation[] = [
-  listing('GET /v3/payments', 'payment', paymentView),
+export const PAYMENT_OPERATIONS = [
+  listing('GET /v3/payments', { kind: 'payment', view: paymentView }),
   operation('GET /v3/payments/:id', {}, paymentNamed, paymentView),
   operation('GET /v3/payments/:id/receipt.pdf', {}, paymentNamed, receipt),
 
-  listing('GET /api/payment', 'payment', legacyPaymentView, { query: FILTER, only: filteredBy }),
+  operation('GET /api/payment', { input: FILTERED_PAGE }, (call) =>
+    numberedPage(call.world, call.input, { kind: 'payment', view: legacyPaymentView, only: filterOf(call) }),
+  ),
   operation('GET /api/payment/:paymentId', {}, paymentNamed, legacyPaymentView),
-  operation('POST /api/payment/:paymentId/cancel', { body: CANCEL }, cancelPayment, legacyPaymentView),
-  operation('POST /api/refund/:paymentId', { body: REFUND, idempotency: 'v2' }, refunded),
-  operation('POST /api/discount/create', { status: 201, body: DISCOUNT }, createDiscount),
+  operation('POST /api/payment/:paymentId/cancel', { input: CANCEL }, cancelPayment, legacyPaymentView),
+  operation('POST /api/refund/:paymentId', { input: REFUND, idempotency: 'v2' }, refunded),
+  operation('POST /api/discount/create', { status: 201, input: DISCOUNT }, createDiscount),
 ]

@@ -3,8 +3,8 @@ import { refuse, refuseFields } from '../codes.js'
 import { CURRENCIES, type Product } from '../model.js'
 import { CHAIN_IDS, CHAINS } from '../pricing.js'
 import { productFields, productView } from '../views-v3.js'
-import { NAME, orNull, PRICE, TEXT, WEB_URL } from './fields.js'
-import { type Call, type CallOf, given, listing, named, type Operation, operation } from './operation.js'
+import { changesOf, NAME, orNull, PRICE, TEXT, WEB_URL } from './fields.js'
+import { type Call, listing, named, operation, updated } from './operation.js'
 
 const FIELDS = z.object({
   name: NAME.min(1).max(100),
@@ -25,13 +25,7 @@ const FIELDS = z.object({
   communityRemindersId: orNull(TEXT),
   messengerGroupId: orNull(z.string().regex(/^-\d{1,20}$/, 'must be a negative number as text')),
 })
-/** Without the defaults, which an update must not bring in. */
-const withoutDefault = (field: z.ZodType): z.ZodType =>
-  (field instanceof z.ZodDefault ? (field.unwrap() as z.ZodType) : field).optional()
-const CHANGES = z.object({
-  ...Object.fromEntries(Object.entries(FIELDS.shape).map(([name, field]) => [name, withoutDefault(field)])),
-  status: z.enum(['ACTIVE', 'ARCHIVED']).optional(),
-})
+const CHANGES = changesOf(FIELDS.extend({ status: z.enum(['ACTIVE', 'ARCHIVED']) }))
 
 const LEAST_CARD_CENTS = 200
 
@@ -65,29 +59,28 @@ function resolved(chains: readonly number[], wanted: readonly string[] | undefin
   return { acceptedChains, acceptedAssets: [...new Set(acceptedChains.flatMap(assetsOn))] }
 }
 
-function createProduct({ world, body }: CallOf<typeof FIELDS>): Product {
+function createProduct({ world, input }: Call<typeof FIELDS>): Product {
   const at = world.tick()
   const product: Product = {
-    ...body,
-    ...resolved(body.acceptedChains, body.acceptedAssets),
+    ...input,
+    ...resolved(input.acceptedChains, input.acceptedAssets),
     id: world.makeId('pro'),
     // A messenger's bot has to be set up first.
-    status: body.platform === 'MESSENGER' ? 'PENDING' : 'ACTIVE',
+    status: input.platform === 'MESSENGER' ? 'PENDING' : 'ACTIVE',
     createdAt: at,
     updatedAt: at,
   }
   return world.put('product', checked(product))
 }
 
-function updateProduct(call: CallOf<typeof CHANGES>): Product {
+function updateProduct(call: Call<typeof CHANGES>): Product {
   const product = productNamed(call)
-  const changes = given(call.body) as Partial<Product>
-  if (changes.frequencyInDays === null && product.frequencyInDays !== null) {
+  const changed = updated(product, call.input)
+  if (changed.frequencyInDays === null && product.frequencyInDays !== null) {
     refuse('RECURRING_REQUIRES_INTERVAL', 'A recurring product keeps an interval: send frequencyInDays.')
   }
-  const changed = { ...product, ...changes, updatedAt: call.world.tick() }
   const assets = resolved(changed.acceptedChains, changed.acceptedAssets)
-  return call.world.put('product', checked({ ...changed, ...assets }))
+  return call.world.put('product', checked({ ...changed, ...assets, updatedAt: call.world.tick() }))
 }
 
 /** What is deleted stays for its subscriptions, and in v2. */
@@ -97,18 +90,18 @@ function archiveProduct(call: Call): void {
 
 export const productNamed = named('product', 'PRODUCT_NOT_FOUND')
 const isListed = ({ status }: Product): boolean => status !== 'ARCHIVED'
-const create = { status: 201, body: FIELDS }
-const update = { body: CHANGES }
+const create = { status: 201, input: FIELDS }
+const update = { input: CHANGES }
 
-export const PRODUCT_OPERATIONS: readonly Operation[] = [
+export const PRODUCT_OPERATIONS = [
   operation('POST /v3/products', create, createProduct, productView),
-  listing('GET /v3/products', 'product', productView, { only: () => isListed }),
+  listing('GET /v3/products', { kind: 'product', view: productView, only: isListed }),
   operation('GET /v3/products/:id', {}, productNamed, productView),
   operation('PATCH /v3/products/:id', update, updateProduct, productView),
   operation('DELETE /v3/products/:id', { status: 204 }, archiveProduct),
 
   operation('POST /api/product/create', create, createProduct, productFields),
-  listing('GET /api/product/all', 'product', productFields),
+  listing('GET /api/product/all', { kind: 'product', view: productFields }),
   operation('GET /api/product/:productId', {}, productNamed, productFields),
   operation('PATCH /api/product/:productId', update, updateProduct, productFields),
 ]

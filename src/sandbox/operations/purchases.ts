@@ -18,7 +18,7 @@ import { createSubscription } from '../subscription.js'
 import { iso, paymentView, wholeSubscriptionView } from '../views-v3.js'
 import type { World } from '../world.js'
 import { COUNTRY, EMAIL, INSTANT, NAME, orNull, PRICE, TEXT, WEB_URL } from './fields.js'
-import { type CallOf, countOf, found, type Operation, operation } from './operation.js'
+import { type Call, found, operation } from './operation.js'
 
 const CUSTOM_FIELD = z.object({
   key: TEXT,
@@ -29,6 +29,7 @@ const CUSTOM_FIELD = z.object({
   options: z.array(z.object({ value: z.string(), label: z.string() })).optional(),
   validation: z.object({ regex: z.string().optional(), errorMessage: z.string().optional() }).optional(),
 })
+export type Question = z.output<typeof CUSTOM_FIELD>
 
 /** The merchant's own texts and objects, given back as they came. */
 const CONTEXT = z.object({
@@ -81,8 +82,8 @@ const SESSION = PURCHASE.extend({
 })
 
 /** The buyer, by id, else by email; undefined: the checkout will ask. @throws {ServiceError} `code` */
-function buyerOf(world: World, body: Purchase, code: ServiceCode): Customer | undefined {
-  const { customerId, customerEmail, customerFirstName, customerLastName, customerCountry = null } = body
+function buyerOf(world: World, input: Purchase, code: ServiceCode): Customer | undefined {
+  const { customerId, customerEmail, customerFirstName, customerLastName, customerCountry = null } = input
   const name = [customerFirstName, customerLastName].filter(Boolean).join(' ') || null
   if (customerId !== undefined) {
     const customer = world.find('customer', customerId)
@@ -95,19 +96,15 @@ function buyerOf(world: World, body: Purchase, code: ServiceCode): Customer | un
 }
 
 /** The product's own price, or the one that the request names where the product leaves it open. */
-function priceOf(
-  product: Product,
-  { priceCents, currency }: Purchase,
-): Pick<Payment, 'priceCents' | 'currency'> {
+function priceOf(product: Product, { priceCents, currency }: Purchase) {
   if (!product.isCustomPrice) {
-    if (priceCents === undefined) return { priceCents: product.priceCents ?? 0, currency: product.currency }
-    refuseField('priceCents', 'must not be sent for a product with a fixed price')
+    if (priceCents !== undefined)
+      refuseField('priceCents', 'must not be sent for a product with a fixed price')
+    return { priceCents: product.priceCents ?? 0, currency: product.currency }
   }
-  if (priceCents === undefined) {
-    const message = 'The product has no price of its own: send priceCents and currency.'
-    return refuse('PRODUCT_PRICE_MISSING', message)
-  }
-  if (currency === undefined) refuseField('currency', 'is required with priceCents')
+  const message = 'The product has no price of its own: send priceCents and currency.'
+  if (priceCents === undefined) return refuse('PRODUCT_PRICE_MISSING', message)
+  if (currency === undefined) return refuseField('currency', 'is required with priceCents')
   return { priceCents: Number(priceCents), currency }
 }
 
@@ -115,81 +112,84 @@ function priceOf(
 function assertOnSale(world: World, { id, status, supply, frequencyInDays }: Product): void {
   if (status !== 'ACTIVE') refuse('PRODUCT_ARCHIVED', `The product ${id} is ${status}, not ACTIVE.`)
   if (supply === null) return
-  const sold =
-    frequencyInDays === null
-      ? countOf(world, 'payment', (one) => one.productId === id && one.paymentReceivedAt !== null)
-      : countOf(world, 'subscription', (one) => one.productId === id && isTaken(one))
+  let sold = 0
+  if (frequencyInDays === null) {
+    for (const one of world.each('payment')) if (one.productId === id && isPaid(one)) sold += 1
+  } else {
+    for (const one of world.each('subscription')) if (one.productId === id && isTaken(one)) sold += 1
+  }
   if (sold >= supply) refuse('PRODUCT_OUT_OF_STOCK', `All ${supply} of ${id} are sold.`)
 }
 
+const isPaid = ({ paymentReceivedAt }: Payment): boolean => paymentReceivedAt !== null
 const isTaken = ({ endedAt, currentCycle }: Subscription): boolean => endedAt === null && currentCycle > 0
 
 /** A deadline that has passed could only be a mistake. */
-function deadlineOf({ world, body }: CallOf<typeof PURCHASE>): number | undefined {
-  const { expiresAt = Number.POSITIVE_INFINITY } = body
+function deadlineOf({ world, input }: Call<typeof PURCHASE>): number | undefined {
+  const { expiresAt = Number.POSITIVE_INFINITY } = input
   if (expiresAt <= world.now) refuseField('expiresAt', `must be after the sandbox's clock, ${iso(world.now)}`)
-  return body.expiresAt
+  return input.expiresAt
 }
 
 /** What every purchase has. */
 function orderOf(
   world: World,
-  body: Purchase,
+  input: Purchase,
   product: Product,
   unknown: ServiceCode = 'CUSTOMER_NOT_FOUND',
 ) {
-  const { customFields } = body
-  const customer = buyerOf(world, body, unknown)
-  return { product, customer, context: CONTEXT.parse(body), customFields, ...priceOf(product, body) }
+  const { customFields } = input
+  const customer = buyerOf(world, input, unknown)
+  return { product, customer, context: CONTEXT.parse(input), customFields, ...priceOf(product, input) }
 }
 
 /** @param expiresAt null: none; undefined: by its rail */
 function oneTimePayment(
-  { world, body }: CallOf<typeof PURCHASE>,
+  { world, input }: Call<typeof PURCHASE>,
   expiresAt: number | null | undefined,
   capture: Payment['capture'] = 'automatic',
 ): Payment {
-  const product = found(world, 'product', body.productId, 'PRODUCT_NOT_FOUND')
+  const product = found(world, 'product', input.productId, 'PRODUCT_NOT_FOUND')
   assertOnSale(world, product)
   if (product.frequencyInDays !== null) refuseField('productId', 'must be a one-time product')
-  const order = orderOf(world, body, product)
+  const order = orderOf(world, input, product)
   return createPayment(world, { ...order, purpose: 'one_time', capture, expiresAt })
 }
 
-function subscribe({ world, body }: CallOf<typeof SUBSCRIPTION>, expiresAt: number | null | undefined) {
-  const product = found(world, 'product', body.productId, 'SUBSCRIPTION_PRODUCT_NOT_FOUND')
+function subscribe({ world, input }: Call<typeof SUBSCRIPTION>, expiresAt: number | null | undefined) {
+  const product = found(world, 'product', input.productId, 'SUBSCRIPTION_PRODUCT_NOT_FOUND')
   const { id, frequencyInDays } = product
   assertOnSale(world, product)
   if (frequencyInDays === null) refuse('PRODUCT_NOT_RECURRING', `The product ${id} is not recurring.`)
-  const order = orderOf(world, body, product, 'SUBSCRIPTION_CUSTOMER_NOT_FOUND')
-  return createSubscription(world, { ...order, totalCycles: body.totalCycles, expiresAt })
+  const order = orderOf(world, input, product, 'SUBSCRIPTION_CUSTOMER_NOT_FOUND')
+  return createSubscription(world, { ...order, totalCycles: input.totalCycles, expiresAt })
 }
 
 /** Has a new payment use what the request says it pays with; a token is charged at once. */
-function startPayment({ world, body }: CallOf<typeof INSTRUMENT>, payment: Payment): Payment {
-  const { method, card, crypto } = body
+function startPayment({ world, input }: Call<typeof INSTRUMENT>, payment: Payment): Payment {
+  const { method, card, crypto } = input
   if (crypto !== undefined || method === 'CRYPTO') return chooseMethod(world, payment, 'CRYPTO', crypto)
   const token = card?.tokenizedInstrument
   if (token === undefined) return method === undefined ? payment : chooseMethod(world, payment, method)
   return pay(world, payment, { method: method ?? 'CARD', outcome: outcomeOfToken(token) })
 }
 
-function createSession({ world, body, baseUrl }: CallOf<typeof SESSION>): object {
-  const product = found(world, 'product', body.productId, 'PRODUCT_NOT_FOUND')
+function createSession({ world, input, baseUrl }: Call<typeof SESSION>): object {
+  const product = found(world, 'product', input.productId, 'PRODUCT_NOT_FOUND')
   const { status, frequencyInDays, paymentMethods } = product
   const isRecurring = frequencyInDays !== null
-  const missing = body.paymentMethods?.find((method) => !paymentMethods.includes(method))
+  const missing = input.paymentMethods?.find((method) => !paymentMethods.includes(method))
   if (status !== 'ACTIVE') refuse('CHECKOUT_PRODUCT_INACTIVE', `The product is ${status}.`)
   if (missing) refuse('CHECKOUT_METHOD_NOT_AVAILABLE', `The product does not take ${missing}.`)
-  if (body.mode === 'subscription' && !isRecurring) {
+  if (input.mode === 'subscription' && !isRecurring) {
     refuse('CHECKOUT_SUBSCRIPTION_REQUIRES_RECURRING_PRODUCT', 'The product is not recurring.')
   }
-  if (body.mode === 'payment' && isRecurring) {
+  if (input.mode === 'payment' && isRecurring) {
     refuseField('mode', 'must be subscription for a recurring product')
   }
   const id = world.makeId('cs')
-  const expiresAt = world.now + body.expiresInMinutes * 60_000
-  const spec = { ...orderOf(world, body, product), sessionId: id, expiresAt }
+  const expiresAt = world.now + input.expiresInMinutes * 60_000
+  const spec = { ...orderOf(world, input, product), sessionId: id, expiresAt }
   const { payment, subscription = null } = isRecurring
     ? createSubscription(world, { ...spec, totalCycles: null })
     : { payment: createPayment(world, { ...spec, purpose: 'one_time' }) }
@@ -218,14 +218,14 @@ function purchased({ id, metadata, customFields }: Payment, baseUrl: string) {
   return { paymentId: id, paymentUrl: checkoutUrl(baseUrl, id), metadata, customFields }
 }
 
-export const PURCHASE_OPERATIONS: readonly Operation[] = [
-  operation('POST /v3/payments', { status: 201, body: PURCHASE.extend(INSTRUMENT.shape) }, (call) => {
-    const payment = startPayment(call, oneTimePayment(call, deadlineOf(call), call.body.card?.capture))
+export const PURCHASE_OPERATIONS = [
+  operation('POST /v3/payments', { status: 201, input: PURCHASE.extend(INSTRUMENT.shape) }, (call) => {
+    const payment = startPayment(call, oneTimePayment(call, deadlineOf(call), call.input.card?.capture))
     return { ...paymentView(payment, call.world), paymentUrl: checkoutUrl(call.baseUrl, payment.id) }
   }),
   operation(
     'POST /v3/subscriptions',
-    { status: 201, body: SUBSCRIPTION.extend(INSTRUMENT.shape) },
+    { status: 201, input: SUBSCRIPTION.extend(INSTRUMENT.shape) },
     (call) => {
       const { world, baseUrl } = call
       const created = subscribe(call, deadlineOf(call))
@@ -236,13 +236,13 @@ export const PURCHASE_OPERATIONS: readonly Operation[] = [
       return { ...wholeSubscriptionView(subscription), payment: paymentView(payment, world), paymentUrl }
     },
   ),
-  operation('POST /v3/checkout/sessions', { status: 201, body: SESSION }, createSession),
+  operation('POST /v3/checkout/sessions', { status: 201, input: SESSION }, createSession),
 
   // In v2, what has no deadline waits for ever.
-  operation('POST /api/payment/create', { status: 201, body: PURCHASE }, (call) =>
+  operation('POST /api/payment/create', { status: 201, input: PURCHASE }, (call) =>
     purchased(oneTimePayment(call, deadlineOf(call) ?? null), call.baseUrl),
   ),
-  operation('POST /api/subscription/create', { status: 201, body: SUBSCRIPTION }, (call) => {
+  operation('POST /api/subscription/create', { status: 201, input: SUBSCRIPTION }, (call) => {
     const { payment, subscription } = subscribe(call, deadlineOf(call) ?? null)
     return { ...purchased(payment, call.baseUrl), subscriptionId: subscription.id }
   }),

@@ -3,16 +3,7 @@
 import { z } from 'zod'
 import { isServiceCode } from '../../provider/service-codes.js'
 import { refuse, refuseField } from '../codes.js'
-import {
-  type Customer,
-  DAY_MS,
-  DELIVERY_STATUSES,
-  DEPOSIT_WARNINGS,
-  type Delivery,
-  METHODS,
-  OUTCOMES,
-  type Payment,
-} from '../model.js'
+import { DAY_MS, DELIVERY_STATUSES, DEPOSIT_WARNINGS, METHODS, OUTCOMES, type Payment } from '../model.js'
 import { customerByEmail, followed, pay, updateCustomer } from '../paying.js'
 import { capture, chargeBack, refund, settle, voidPayment } from '../payment.js'
 import { accessAt } from '../truth.js'
@@ -20,21 +11,21 @@ import { customerView, iso, paymentView, shown } from '../views-v3.js'
 import type { World } from '../world.js'
 import { customerNamed } from './customers.js'
 import { COUNTRY, CURSOR_QUERY, DURATION_MS, EMAIL, INSTANT, NAME, orNull, TEXT } from './fields.js'
-import { type Call, type CallOf, cursorPage, found, given, type Operation, operation } from './operation.js'
+import { type Call, found, NOTHING, operation, pageAfter, updated } from './operation.js'
 import { paymentNamed } from './payments.js'
 
 /** Ten years: more is a slip of the hand. */
 const FURTHEST_MS = 3_660 * DAY_MS
 
 /** Something done to a payment; answers once what it says is delivered, or has failed for now. */
-function paymentAct<Body extends z.ZodType>(
+function paymentAct<Input extends z.ZodType>(
   name: string,
-  body: Body,
-  work: (world: World, payment: Payment, body: z.output<Body>) => Payment,
-): Operation {
-  const act = (call: CallOf<Body>) => work(call.world, paymentNamed(call), call.body)
+  input: Input,
+  work: (world: World, payment: Payment, input: z.output<Input>) => Payment,
+) {
+  const act = (call: Call<Input>) => work(call.world, paymentNamed(call), call.input)
   const after = ({ courier }: Call) => courier.drain()
-  return operation(`POST /sandbox/payments/:id/${name}`, { body, after }, act, paymentView)
+  return operation(`POST /sandbox/payments/:id/${name}`, { input, after }, act, paymentView)
 }
 
 const PAY = z.object({
@@ -58,8 +49,8 @@ const ADVANCE = z
 
 const clock = ({ world }: Call): object => ({ now: iso(world.now) })
 
-async function advance({ world: { now }, body, advance }: CallOf<typeof ADVANCE>): Promise<void> {
-  const to = body.to ?? now + (body.by ?? 0)
+async function advance({ world: { now }, input, advance }: Call<typeof ADVANCE>): Promise<void> {
+  const to = input.to ?? now + (input.by ?? 0)
   if (to < now || to > now + FURTHEST_MS) refuseField('to', `must be between ${iso(now)} and ten years later`)
   await advance(to)
 }
@@ -83,16 +74,23 @@ function assertFree(world: World, email: string, ownId?: string): void {
   }
 }
 
-function createCustomer({ world, body }: CallOf<typeof CUSTOMER>): Customer {
-  assertFree(world, body.email)
-  return customerByEmail(world, body.email, body.name ?? null, body.country ?? null)
+function createCustomer({ world, input }: Call<typeof CUSTOMER>) {
+  assertFree(world, input.email)
+  return customerByEmail(world, input.email, input.name ?? null, input.country ?? null)
 }
 
-function changeCustomer(call: CallOf<typeof CUSTOMER_CHANGES>): Customer {
+function changeCustomer(call: Call<typeof CUSTOMER_CHANGES>) {
   const customer = customerNamed(call)
-  const changed = { ...customer, ...given(call.body) }
+  const changed = updated(customer, call.input)
   assertFree(call.world, changed.email, customer.id)
   return updateCustomer(call.world, changed)
+}
+
+const CARD = z.object({ outcome: z.enum(OUTCOMES) })
+
+function changeCard(call: Call<typeof CARD>): object {
+  const { id, card } = call.world.put('customer', { ...customerNamed(call), card: call.input.outcome })
+  return { customerId: id, outcome: card }
 }
 
 const CHANCE = z.number().min(0).max(1).default(0)
@@ -112,12 +110,14 @@ const FAULTS = z.object({
   answers: z.array(ANSWER).optional(),
 })
 
-function setFaults({ world, body }: CallOf<typeof FAULTS>): void {
-  const { answers, delay: delayMs, ...fault } = body
+function setFaults({ world, input }: Call<typeof FAULTS>): void {
+  const { answers, delay: delayMs, ...fault } = input
   if (fault.endpoint !== null) found(world, 'endpoint', fault.endpoint, 'WEBHOOK_ENDPOINT_NOT_FOUND')
   const others = world.settings.faults.filter(({ endpoint }) => endpoint !== fault.endpoint)
   world.change({ faults: [...others, { ...fault, delayMs }], ...(answers && { answers }) })
 }
+
+const endFaults = ({ world }: Call): void => world.change({ faults: [], answers: [] })
 
 function showFaults(_: unknown, { settings: { faults, answers } }: World): object {
   const items = faults.map(({ delayMs, ...fault }) => ({ ...fault, delay: `${delayMs / 1000}s` }))
@@ -129,49 +129,40 @@ const DELIVERIES = CURSOR_QUERY.extend({
   status: z.enum(DELIVERY_STATUSES).optional(),
 })
 
-const deliveryNamed = ({ deliveries, id }: Call): Delivery =>
+const deliveryNamed = ({ deliveries, id }: Call) =>
   deliveries.findDelivery(id) ?? refuse('NOT_FOUND', `There is no delivery ${id}.`)
 
-const showDelivery = (delivery: Delivery): object => ({
+const showDelivery = (delivery: ReturnType<typeof deliveryNamed>): object => ({
   ...shown(delivery, 'id eventId type status createdAt dueAt'),
   endpoint: delivery.endpointId,
   attempts: delivery.attempts.map(({ at, status, error }) => ({ at: iso(at), status, error })),
   event: JSON.parse(delivery.body),
 })
 
-const sendDelivery = (call: Call): Promise<Delivery> => call.courier.sendNow(deliveryNamed(call))
+const sendDelivery = (call: Call) => call.courier.sendNow(deliveryNamed(call))
 
-export const SANDBOX_OPERATIONS: readonly Operation[] = [
+export const SANDBOX_OPERATIONS = [
   operation('GET /sandbox/clock', {}, clock),
-  operation('POST /sandbox/clock/advance', { body: ADVANCE, before: advance }, clock),
+  operation('POST /sandbox/clock/advance', { input: ADVANCE, before: advance }, clock),
   paymentAct('pay', PAY, pay),
-  paymentAct('refund', REFUND, (world, payment, body) => refund(world, payment, body.amountInCents)),
-  paymentAct('chargeback', z.object({}), chargeBack),
-  paymentAct('capture', z.object({}), (world, payment) => followed(world, capture(world, payment))),
-  paymentAct('void', z.object({}), voidPayment),
-  paymentAct('settle', SETTLE, (world, payment, body) => settle(world, payment, body.outcome)),
-  operation('POST /sandbox/customers', { status: 201, body: CUSTOMER }, createCustomer, customerView),
-  operation('PATCH /sandbox/customers/:id', { body: CUSTOMER_CHANGES }, changeCustomer, customerView),
-  operation('POST /sandbox/customers/:id/card', { body: z.object({ outcome: z.enum(OUTCOMES) }) }, (call) => {
-    const { outcome } = call.body
-    const { id } = call.world.put('customer', { ...customerNamed(call), card: outcome })
-    return { customerId: id, outcome }
-  }),
+  paymentAct('refund', REFUND, (world, payment, { amountInCents }) => refund(world, payment, amountInCents)),
+  paymentAct('chargeback', NOTHING, chargeBack),
+  paymentAct('capture', NOTHING, (world, payment) => followed(world, capture(world, payment))),
+  paymentAct('void', NOTHING, voidPayment),
+  paymentAct('settle', SETTLE, (world, payment, { outcome }) => settle(world, payment, outcome)),
+  operation('POST /sandbox/customers', { status: 201, input: CUSTOMER }, createCustomer, customerView),
+  operation('PATCH /sandbox/customers/:id', { input: CUSTOMER_CHANGES }, changeCustomer, customerView),
+  operation('POST /sandbox/customers/:id/card', { input: CARD }, changeCard),
   operation('GET /sandbox/faults', {}, ({ world }) => world, showFaults),
-  operation('POST /sandbox/faults', { body: FAULTS }, setFaults, showFaults),
-  operation(
-    'DELETE /sandbox/faults',
-    {},
-    ({ world }) => world.change({ faults: [], answers: [] }),
-    showFaults,
-  ),
-  operation('GET /sandbox/deliveries', { query: DELIVERIES }, ({ deliveries, query }) => {
-    const where = { endpointId: query.endpoint, status: query.status }
-    return cursorPage(query, (span) => deliveries.listDeliveries(where, span), showDelivery)
+  operation('POST /sandbox/faults', { input: FAULTS }, setFaults, showFaults),
+  operation('DELETE /sandbox/faults', {}, endFaults, showFaults),
+  operation('GET /sandbox/deliveries', { input: DELIVERIES }, ({ deliveries, input }) => {
+    const where = { endpointId: input.endpoint, status: input.status }
+    return pageAfter(input, (span) => deliveries.listDeliveries(where, span), showDelivery)
   }),
   operation('POST /sandbox/deliveries/:id/send', { before: sendDelivery }, deliveryNamed, showDelivery),
-  operation('GET /sandbox/truth', { query: z.object({ at: INSTANT.optional() }) }, ({ world, query }) => {
-    const { at = world.now } = query
+  operation('GET /sandbox/truth', { input: z.object({ at: INSTANT.optional() }) }, ({ world, input }) => {
+    const { at = world.now } = input
     if (at > world.now) refuseField('at', `must not be after the sandbox's clock, ${iso(world.now)}`)
     return { at: iso(at), access: accessAt(world, at) }
   }),

@@ -7,7 +7,7 @@ import { cancelSubscription } from '../subscription.js'
 import { legacySubscriptionView } from '../views-v2.js'
 import { paymentView, scheduledChangeView, subscriptionView, wholeSubscriptionView } from '../views-v3.js'
 import { orNull, TEXT, WEB_URL } from './fields.js'
-import { type Call, type CallOf, listing, named, type Operation, operation } from './operation.js'
+import { type Call, listing, named, operation } from './operation.js'
 
 const CANCEL = z.object({ atPeriodEnd: z.boolean().default(false) })
 const CHANGE_PLAN = z.object({
@@ -24,9 +24,9 @@ const CALL_OFF = z.object({ scheduledChangeId: TEXT.optional() })
 
 const subscriptionNamed = named('subscription', 'SUBSCRIPTION_NOT_FOUND')
 
-function planChanged(call: CallOf<typeof CHANGE_PLAN>): object {
+function planChanged(call: Call<typeof CHANGE_PLAN>): object {
   const { world, baseUrl } = call
-  const { card, ...spec } = call.body
+  const { card, ...spec } = call.input
   const cardOutcome = card === undefined ? null : outcomeOfToken(card.tokenizedInstrument)
   const changed = changePlan(world, subscriptionNamed(call), { ...spec, cardOutcome })
   const { subscription, change, applied, payment } = changed
@@ -48,8 +48,8 @@ function actionFor({ id, status }: Payment, baseUrl: string): object {
   return { checkout: { ...handle, threeDsChallengeUrl: url, redirectUrl: url } }
 }
 
-function planChangeCanceled(call: CallOf<typeof CALL_OFF>): object {
-  const { scheduledChangeId } = call.body
+function planChangeCanceled(call: Call<typeof CALL_OFF>): object {
+  const { scheduledChangeId } = call.input
   const { subscription, change } = cancelPlanChange(call.world, subscriptionNamed(call), scheduledChangeId)
   return { subscription: wholeSubscriptionView(subscription), scheduledChange: scheduledChangeView(change) }
 }
@@ -57,19 +57,19 @@ function planChangeCanceled(call: CallOf<typeof CALL_OFF>): object {
 const cancel = (call: Call, atPeriodEnd: boolean): Subscription =>
   cancelSubscription(call.world, subscriptionNamed(call), atPeriodEnd)
 
-export const SUBSCRIPTION_OPERATIONS: readonly Operation[] = [
-  listing('GET /v3/subscriptions', 'subscription', subscriptionView),
+export const SUBSCRIPTION_OPERATIONS = [
+  listing('GET /v3/subscriptions', { kind: 'subscription', view: subscriptionView }),
   operation('GET /v3/subscriptions/:id', {}, subscriptionNamed, wholeSubscriptionView),
   operation(
     'POST /v3/subscriptions/:id/cancel',
-    { body: CANCEL },
-    (call) => cancel(call, call.body.atPeriodEnd),
+    { input: CANCEL },
+    (call) => cancel(call, call.input.atPeriodEnd),
     wholeSubscriptionView,
   ),
-  operation('POST /v3/subscriptions/:id/change-plan', { status: 202, body: CHANGE_PLAN }, planChanged),
-  operation('POST /v3/subscriptions/:id/cancel-plan-change', { body: CALL_OFF }, planChangeCanceled),
+  operation('POST /v3/subscriptions/:id/change-plan', { status: 202, input: CHANGE_PLAN }, planChanged),
+  operation('POST /v3/subscriptions/:id/cancel-plan-change', { input: CALL_OFF }, planChangeCanceled),
 
-  listing('GET /api/subscription', 'subscription', legacySubscriptionView),
+  listing('GET /api/subscription', { kind: 'subscription', view: legacySubscriptionView }),
   operation('GET /api/subscription/:subscriptionId', {}, subscriptionNamed, legacySubscriptionView),
   operation(
     'DELETE /api/subscription/:subscriptionId',
