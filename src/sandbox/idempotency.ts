@@ -21,9 +21,9 @@ export interface Keyed {
 const IN_BODY = z.object({ idempotencyKey: z.string() })
 
 /** The key of a request, if it has one that counts. */
-export function keyOf({ idempotency }: Operation, req: Request, bytes: Buffer, body: unknown): Keyed | null {
+export function keyOf({ idempotency }: Operation, req: Request): Keyed | null {
   if (idempotency === 'none') return null
-  const inBody = idempotency === 'v2' ? IN_BODY.safeParse(body).data?.idempotencyKey : undefined
+  const inBody = idempotency === 'v2' ? IN_BODY.safeParse(req.body).data?.idempotencyKey : undefined
   const key = req.get('Idempotency-Key') ?? inBody
   if (key === undefined) return null
   if (key === '' || key.length > LONGEST_KEY) {
@@ -31,7 +31,7 @@ export function keyOf({ idempotency }: Operation, req: Request, bytes: Buffer, b
   }
   return {
     id: `key_${hash('sha256', `idempotency key\0${idempotency}\0${key}`)}`,
-    fingerprint: hash('sha256', Buffer.concat([Buffer.from(`${req.method}\0${req.path}\0`), bytes])),
+    fingerprint: hash('sha256', `${req.method}\0${req.path}\0${JSON.stringify(req.body)}`),
     form: idempotency,
   }
 }

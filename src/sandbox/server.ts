@@ -49,14 +49,12 @@ export function createApp({ engine, key, baseUrl, report }: ServerDeps): Express
     next()
   })
   app.use('/checkout', checkoutRoutes(engine, baseUrl))
-  app.use(express.raw({ type: () => true, limit: BODY_LIMIT }))
   /** The idempotency keys of requests that are being worked on. */
   const running = new Set<string>()
 
   async function answer(operation: Operation, req: Request, res: Response): Promise<void> {
-    const bytes = Buffer.isBuffer(req.body) ? req.body : Buffer.alloc(0)
-    const json = parsed(bytes)
-    const keyed = keyOf(operation, req, bytes, json)
+    const params = req.params as Readonly<Record<string, string>>
+    const keyed = keyOf(operation, req)
     const kept = keyed && engine.act((world) => keptAnswer(world, keyed))
     if (kept) {
       if (keyed.form === 'v2') res.setHeader('Idempotency-Replayed', 'true')
@@ -68,9 +66,9 @@ export function createApp({ engine, key, baseUrl, report }: ServerDeps): Express
       await answerOnRequest(engine, operation)
       const call: Call = {
         ...engine,
-        params: req.params as Readonly<Record<string, string>>,
-        id: Object.values(req.params as Readonly<Record<string, string>>)[0] ?? '',
-        input: validated(operation.input, operation.method === 'GET' ? { ...req.query } : json),
+        params,
+        id: Object.values(params)[0] ?? '',
+        input: validated(operation.input, operation.method === 'GET' ? { ...req.query } : (req.body ?? {})),
         baseUrl: baseUrl(),
       }
       await operation.before?.(call)
@@ -91,10 +89,15 @@ export function createApp({ engine, key, baseUrl, report }: ServerDeps): Express
     }
   }
 
+  const checkKey = (req: Request, _res: Response, next: () => void): void => {
+    assertKey(req, key)
+    next()
+  }
+  const json = express.json({ type: () => true, strict: false, limit: BODY_LIMIT })
   for (const operation of OPERATIONS) {
     const verb = operation.method.toLowerCase() as 'get' | 'post' | 'patch' | 'delete'
-    app[verb](operation.path, async (req, res) => {
-      if (operation.generation !== 'open') assertKey(req, key)
+    const checks = operation.generation === 'open' ? [json] : [checkKey, json]
+    app[verb](operation.path, checks, async (req: Request, res: Response) => {
       try {
         await answer(operation, req, res)
       } finally {
@@ -103,10 +106,7 @@ export function createApp({ engine, key, baseUrl, report }: ServerDeps): Express
       }
     })
   }
-  app.use((req) => {
-    assertKey(req, key)
-    refuse('NOT_FOUND', `There is no operation ${req.method} ${req.path}.`)
-  })
+  app.use(checkKey, (req) => refuse('NOT_FOUND', `There is no operation ${req.method} ${req.path}.`))
   app.use(failureHandler(report))
   return app
 }
@@ -120,15 +120,6 @@ function assertKey(req: Request, key: string): void {
   const digest = (text: string) => createHash('sha256').update(text).digest()
   if (!timingSafeEqual(digest(given), digest(key))) {
     refuse('UNAUTHORIZED', `The API key is invalid or missing: send it in ${KEY_HEADER}.`)
-  }
-}
-
-function parsed(bytes: Buffer): unknown {
-  if (bytes.length === 0) return {}
-  try {
-    return JSON.parse(bytes.toString('utf8'))
-  } catch {
-    return refuse('BAD_REQUEST', 'The body is not JSON.')
   }
 }
 
@@ -191,7 +182,7 @@ function refusalOf(error: unknown): ServiceError {
   return typeof status === 'number' && status < 500
     ? new ServiceError(
         'BAD_REQUEST',
-        "The request can't be read: its path or its body is broken or too large.",
+        "The request can't be read: its path is broken, or its body is not JSON or too large.",
       )
     : new ServiceError('INTERNAL_SERVER_ERROR', 'The sandbox failed. Its output says why.')
 }

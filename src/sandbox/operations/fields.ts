@@ -12,6 +12,8 @@ export const COUNTRY = z.string().regex(/^[A-Z]{2}$/, 'must be two capital lette
 /** One line of text, without control characters. */
 export const NAME = z.string().regex(/^\P{Cc}*$/u, 'must not contain control characters')
 
+export const CRYPTO = z.object({ chainId: z.int().optional(), assetId: z.string().max(20).optional() })
+
 export const orNull = <Schema extends z.ZodType>(schema: Schema) => schema.nullable().default(null)
 
 /** The same fields for an update, which needs none of them and must not bring in defaults. */

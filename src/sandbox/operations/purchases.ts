@@ -17,7 +17,7 @@ import { checkoutUrl, sessionToken } from '../sessions.js'
 import { createSubscription } from '../subscription.js'
 import { iso, paymentView, wholeSubscriptionView } from '../views-v3.js'
 import type { World } from '../world.js'
-import { COUNTRY, EMAIL, INSTANT, NAME, orNull, PRICE, TEXT, WEB_URL } from './fields.js'
+import { COUNTRY, CRYPTO, EMAIL, INSTANT, NAME, orNull, PRICE, TEXT, WEB_URL } from './fields.js'
 import { type Call, found, operation } from './operation.js'
 
 const CUSTOM_FIELD = z.object({
@@ -57,23 +57,18 @@ type Purchase = z.output<typeof PURCHASE>
 /** How often a subscription is paid; left out: until somebody ends it. */
 const SUBSCRIPTION = PURCHASE.extend({ totalCycles: orNull(z.int().min(1).max(1000)) })
 
+const CAPTURE = z.enum(['automatic', 'manual']).default('automatic')
+const MODE = z.enum(['DIRECT', 'AUTOSWAP']).default('DIRECT')
+
 /** How a v3 request says what it pays with. */
 const INSTRUMENT = z.object({
   method: z.enum(METHODS).optional(),
-  card: z
-    .object({
-      tokenizedInstrument: TEXT.optional(),
-      capture: z.enum(['automatic', 'manual']).default('automatic'),
-    })
-    .optional(),
-  crypto: z
-    .object({
-      mode: z.enum(['DIRECT', 'AUTOSWAP']).default('DIRECT'),
-      chainId: z.int().optional(),
-      assetId: z.string().max(20).optional(),
-    })
-    .optional(),
+  card: z.object({ tokenizedInstrument: TEXT.optional(), capture: CAPTURE }).optional(),
+  crypto: CRYPTO.extend({ mode: MODE }).optional(),
 })
+
+const PAID_PURCHASE = PURCHASE.extend(INSTRUMENT.shape)
+const PAID_SUBSCRIPTION = SUBSCRIPTION.extend(INSTRUMENT.shape)
 
 const SESSION = PURCHASE.extend({
   mode: z.enum(['payment', 'subscription']).optional(),
@@ -196,14 +191,9 @@ function createSession({ world, input, baseUrl }: Call<typeof SESSION>): object 
   const at = world.tick()
   const token = sessionToken(world, id)
   world.put('session', { id, token, paymentId: payment.id, expiresAt, createdAt: at, updatedAt: at })
-  return {
-    id,
-    token,
-    url: checkoutUrl(baseUrl, token),
-    paymentId: payment.id,
-    subscriptionId: subscription?.id ?? null,
-    expiresAt: iso(expiresAt),
-  }
+  const url = checkoutUrl(baseUrl, token)
+  const subscriptionId = subscription?.id ?? null
+  return { id, token, url, paymentId: payment.id, subscriptionId, expiresAt: iso(expiresAt) }
 }
 
 /** @throws {ServiceError} `FIRST_PAYMENT_DECLINED`, with everything made staying on record */
@@ -219,23 +209,18 @@ function purchased({ id, metadata, customFields }: Payment, baseUrl: string) {
 }
 
 export const PURCHASE_OPERATIONS = [
-  operation('POST /v3/payments', { status: 201, input: PURCHASE.extend(INSTRUMENT.shape) }, (call) => {
+  operation('POST /v3/payments', { status: 201, input: PAID_PURCHASE }, (call) => {
     const payment = startPayment(call, oneTimePayment(call, deadlineOf(call), call.input.card?.capture))
     return { ...paymentView(payment, call.world), paymentUrl: checkoutUrl(call.baseUrl, payment.id) }
   }),
-  operation(
-    'POST /v3/subscriptions',
-    { status: 201, input: SUBSCRIPTION.extend(INSTRUMENT.shape) },
-    (call) => {
-      const { world, baseUrl } = call
-      const created = subscribe(call, deadlineOf(call))
-      const payment = startPayment(call, created.payment)
-      assertNotDeclined(payment)
-      const subscription = world.find('subscription', created.subscription.id) ?? created.subscription
-      const paymentUrl = checkoutUrl(baseUrl, payment.id)
-      return { ...wholeSubscriptionView(subscription), payment: paymentView(payment, world), paymentUrl }
-    },
-  ),
+  operation('POST /v3/subscriptions', { status: 201, input: PAID_SUBSCRIPTION }, (call) => {
+    const { payment: first, subscription: created } = subscribe(call, deadlineOf(call))
+    const payment = startPayment(call, first)
+    assertNotDeclined(payment)
+    const subscription = call.world.find('subscription', created.id) ?? created
+    const paymentUrl = checkoutUrl(call.baseUrl, payment.id)
+    return { ...wholeSubscriptionView(subscription), payment: paymentView(payment, call.world), paymentUrl }
+  }),
   operation('POST /v3/checkout/sessions', { status: 201, input: SESSION }, createSession),
 
   // In v2, what has no deadline waits for ever.

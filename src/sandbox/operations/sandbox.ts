@@ -10,7 +10,7 @@ import { accessAt } from '../truth.js'
 import { customerView, iso, paymentView, shown } from '../views-v3.js'
 import type { World } from '../world.js'
 import { customerNamed } from './customers.js'
-import { COUNTRY, CURSOR_QUERY, DURATION_MS, EMAIL, INSTANT, NAME, orNull, TEXT } from './fields.js'
+import { COUNTRY, CRYPTO, CURSOR_QUERY, DURATION_MS, EMAIL, INSTANT, NAME, orNull, TEXT } from './fields.js'
 import { type Call, found, NOTHING, operation, pageAfter, updated } from './operation.js'
 import { paymentNamed } from './payments.js'
 
@@ -35,7 +35,7 @@ const PAY = z.object({
   share: z.number().gt(0).max(10).optional(),
   warning: z.enum(DEPOSIT_WARNINGS).optional(),
   email: EMAIL.optional(),
-  crypto: z.object({ chainId: z.int().optional(), assetId: z.string().max(20).optional() }).optional(),
+  crypto: CRYPTO.optional(),
 })
 const REFUND = z.object({ amountInCents: orNull(z.int().min(1)) })
 const SETTLE = z.object({ outcome: z.enum(['success', 'failed']).default('success') })
@@ -64,7 +64,6 @@ const CUSTOMER = z.object({
   communityUsername: TEXT.optional(),
   messengerUsername: TEXT.optional(),
 })
-
 const CUSTOMER_CHANGES = CUSTOMER.partial()
 
 function assertFree(world: World, email: string, ownId?: string): void {
