@@ -1,6 +1,6 @@
 /* Serves the table of operations: keys, idempotency, checks and envelopes, the same for each. */
 
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { hash, timingSafeEqual } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import express, { type ErrorRequestHandler, type Express, type Request, type Response } from 'express'
 import type { z } from 'zod'
@@ -10,7 +10,7 @@ import { refuse, refuseFields, ServiceError } from './codes.js'
 import { keepAnswer, keptAnswer, keyOf, refuseInFlight } from './idempotency.js'
 import { CUSTOMER_OPERATIONS } from './operations/customers.js'
 import { MERCHANT_OPERATIONS } from './operations/merchant.js'
-import type { Call, Engine, Operation } from './operations/operation.js'
+import type { Engine, Operation } from './operations/operation.js'
 import { PAYMENT_OPERATIONS } from './operations/payments.js'
 import { PRODUCT_OPERATIONS } from './operations/products.js'
 import { PURCHASE_OPERATIONS } from './operations/purchases.js'
@@ -64,13 +64,9 @@ export function createApp({ engine, key, baseUrl, report }: ServerDeps): Express
     if (keyed) running.add(keyed.id)
     try {
       await answerOnRequest(engine, operation)
-      const call: Call = {
-        ...engine,
-        params,
-        id: Object.values(params)[0] ?? '',
-        input: validated(operation.input, operation.method === 'GET' ? { ...req.query } : (req.body ?? {})),
-        baseUrl: baseUrl(),
-      }
+      const given = operation.method === 'GET' ? { ...req.query } : (req.body ?? {})
+      const input = validated(operation.input, given)
+      const call = { ...engine, input, params, id: Object.values(params)[0] ?? '', baseUrl: baseUrl() }
       await operation.before?.(call)
       const data = engine.act((world) => {
         const done = operation.run(call)
@@ -89,10 +85,7 @@ export function createApp({ engine, key, baseUrl, report }: ServerDeps): Express
     }
   }
 
-  const checkKey = (req: Request, _res: Response, next: () => void): void => {
-    assertKey(req, key)
-    next()
-  }
+  const checkKey = checkOf(key)
   const json = express.json({ type: () => true, strict: false, limit: BODY_LIMIT })
   for (const operation of OPERATIONS) {
     const verb = operation.method.toLowerCase() as 'get' | 'post' | 'patch' | 'delete'
@@ -112,15 +105,15 @@ export function createApp({ engine, key, baseUrl, report }: ServerDeps): Express
 }
 
 /** @throws {ServiceError} `UNAUTHORIZED`; `ENVIRONMENT_MISMATCH` for a live key, which no sandbox should see */
-function assertKey(req: Request, key: string): void {
+const checkOf = (key: string) => (req: Request, _res: Response, next: () => void) => {
   const given = req.get(KEY_HEADER) ?? ''
   if (given.startsWith('sk_live_')) {
     refuse('ENVIRONMENT_MISMATCH', 'This is a sandbox: it takes its own sk_sandbox_ key, no live one.')
   }
-  const digest = (text: string) => createHash('sha256').update(text).digest()
-  if (!timingSafeEqual(digest(given), digest(key))) {
+  if (!timingSafeEqual(hash('sha256', given, 'buffer'), hash('sha256', key, 'buffer'))) {
     refuse('UNAUTHORIZED', `The API key is invalid or missing: send it in ${KEY_HEADER}.`)
   }
+  next()
 }
 
 /** @throws {ServiceError} `VALIDATION_ERROR` with all that zod found wrong, by field */

@@ -1,15 +1,6 @@
 /* The records as v3 shows them: in answers, and, in snake_case, in events. */
 
-import type {
-  Customer,
-  Deposit,
-  Endpoint,
-  Payment,
-  Product,
-  ScheduledChange,
-  Subscription,
-  Words,
-} from './model.js'
+import type { Customer, Deposit, Endpoint, Payment, Product, Subscription, Words } from './model.js'
 import { assetOf, CHAINS } from './pricing.js'
 import type { World } from './world.js'
 
@@ -67,11 +58,13 @@ export function endpointView(endpoint: Endpoint): object {
   return { organizationId: ORGANIZATION_ID, ...own, apiVersion }
 }
 
-export function scheduledChangeView(change: ScheduledChange): object {
+type Change = Subscription['changes'][number]
+
+export function scheduledChangeView(change: Change): object {
   return shown(change, 'id type targetPriceId scheduledFor appliedAt canceledAt')
 }
 
-export function pendingChange({ changes }: Subscription): ScheduledChange | null {
+export function pendingChange({ changes }: Subscription): Change | null {
   return changes.find(({ appliedAt, canceledAt }) => appliedAt === null && canceledAt === null) ?? null
 }
 

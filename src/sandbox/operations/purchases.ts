@@ -52,7 +52,7 @@ const PURCHASE = CONTEXT.extend({
   customFields: orNull(z.array(CUSTOM_FIELD).max(10)),
   expiresAt: INSTANT.optional(),
 })
-type Purchase = z.output<typeof PURCHASE>
+type Purchase = Call<typeof PURCHASE>
 
 /** How often a subscription is paid; left out: until somebody ends it. */
 const SUBSCRIPTION = PURCHASE.extend({ totalCycles: orNull(z.int().min(1).max(1000)) })
@@ -77,7 +77,7 @@ const SESSION = PURCHASE.extend({
 })
 
 /** The buyer, by id, else by email; undefined: the checkout will ask. @throws {ServiceError} `code` */
-function buyerOf(world: World, input: Purchase, code: ServiceCode): Customer | undefined {
+function buyerOf({ world, input }: Purchase, code: ServiceCode): Customer | undefined {
   const { customerId, customerEmail, customerFirstName, customerLastName, customerCountry = null } = input
   const name = [customerFirstName, customerLastName].filter(Boolean).join(' ') || null
   if (customerId !== undefined) {
@@ -91,7 +91,7 @@ function buyerOf(world: World, input: Purchase, code: ServiceCode): Customer | u
 }
 
 /** The product's own price, or the one that the request names where the product leaves it open. */
-function priceOf(product: Product, { priceCents, currency }: Purchase) {
+function priceOf({ input: { priceCents, currency } }: Purchase, product: Product) {
   if (!product.isCustomPrice) {
     if (priceCents !== undefined)
       refuseField('priceCents', 'must not be sent for a product with a fixed price')
@@ -120,43 +120,38 @@ const isPaid = ({ paymentReceivedAt }: Payment): boolean => paymentReceivedAt !=
 const isTaken = ({ endedAt, currentCycle }: Subscription): boolean => endedAt === null && currentCycle > 0
 
 /** A deadline that has passed could only be a mistake. */
-function deadlineOf({ world, input }: Call<typeof PURCHASE>): number | undefined {
+function deadlineOf({ world, input }: Purchase): number | undefined {
   const { expiresAt = Number.POSITIVE_INFINITY } = input
   if (expiresAt <= world.now) refuseField('expiresAt', `must be after the sandbox's clock, ${iso(world.now)}`)
   return input.expiresAt
 }
 
 /** What every purchase has. */
-function orderOf(
-  world: World,
-  input: Purchase,
-  product: Product,
-  unknown: ServiceCode = 'CUSTOMER_NOT_FOUND',
-) {
-  const { customFields } = input
-  const customer = buyerOf(world, input, unknown)
-  return { product, customer, context: CONTEXT.parse(input), customFields, ...priceOf(product, input) }
+function orderOf(call: Purchase, product: Product, unknown: ServiceCode = 'CUSTOMER_NOT_FOUND') {
+  const { customFields } = call.input
+  const customer = buyerOf(call, unknown)
+  return { product, customer, context: CONTEXT.parse(call.input), customFields, ...priceOf(call, product) }
 }
 
-/** @param expiresAt null: none; undefined: by its rail */
-function oneTimePayment(
-  { world, input }: Call<typeof PURCHASE>,
-  expiresAt: number | null | undefined,
-  capture: Payment['capture'] = 'automatic',
-): Payment {
+/** Null: none. Undefined: that of its rail. */
+type Deadline = number | null | undefined
+
+function oneTimePayment(call: Purchase, expiresAt: Deadline, capture: Payment['capture'] = 'automatic') {
+  const { world, input } = call
   const product = found(world, 'product', input.productId, 'PRODUCT_NOT_FOUND')
   assertOnSale(world, product)
   if (product.frequencyInDays !== null) refuseField('productId', 'must be a one-time product')
-  const order = orderOf(world, input, product)
+  const order = orderOf(call, product)
   return createPayment(world, { ...order, purpose: 'one_time', capture, expiresAt })
 }
 
-function subscribe({ world, input }: Call<typeof SUBSCRIPTION>, expiresAt: number | null | undefined) {
+function subscribe(call: Call<typeof SUBSCRIPTION>, expiresAt: Deadline) {
+  const { world, input } = call
   const product = found(world, 'product', input.productId, 'SUBSCRIPTION_PRODUCT_NOT_FOUND')
   const { id, frequencyInDays } = product
   assertOnSale(world, product)
   if (frequencyInDays === null) refuse('PRODUCT_NOT_RECURRING', `The product ${id} is not recurring.`)
-  const order = orderOf(world, input, product, 'SUBSCRIPTION_CUSTOMER_NOT_FOUND')
+  const order = orderOf(call, product, 'SUBSCRIPTION_CUSTOMER_NOT_FOUND')
   return createSubscription(world, { ...order, totalCycles: input.totalCycles, expiresAt })
 }
 
@@ -169,7 +164,8 @@ function startPayment({ world, input }: Call<typeof INSTRUMENT>, payment: Paymen
   return pay(world, payment, { method: method ?? 'CARD', outcome: outcomeOfToken(token) })
 }
 
-function createSession({ world, input, baseUrl }: Call<typeof SESSION>): object {
+function createSession(call: Call<typeof SESSION>): object {
+  const { world, input, baseUrl } = call
   const product = found(world, 'product', input.productId, 'PRODUCT_NOT_FOUND')
   const { status, frequencyInDays, paymentMethods } = product
   const isRecurring = frequencyInDays !== null
@@ -184,7 +180,7 @@ function createSession({ world, input, baseUrl }: Call<typeof SESSION>): object 
   }
   const id = world.makeId('cs')
   const expiresAt = world.now + input.expiresInMinutes * 60_000
-  const spec = { ...orderOf(world, input, product), sessionId: id, expiresAt }
+  const spec = { ...orderOf(call, product), sessionId: id, expiresAt }
   const { payment, subscription = null } = isRecurring
     ? createSubscription(world, { ...spec, totalCycles: null })
     : { payment: createPayment(world, { ...spec, purpose: 'one_time' }) }
