@@ -169,14 +169,13 @@ const cardForm = (payment: Payment): Html =>
 function depositForm(payment: Payment, { acceptedChains, acceptedAssets }: Product): Html {
   const { received, expected, symbol, chainId = 0 } = payment.deposit ?? {}
   const nameOf = (id: number): string => CHAINS[id]?.name ?? ''
-  const offers = acceptedChains.flatMap((id) =>
-    acceptedAssets
-      .filter((one) => assetOf(id, one))
-      .map((one) => ({ value: `${id} ${one}`, label: `${one} on ${nameOf(id)}` })),
-  )
+  const pairs = acceptedChains.flatMap((id) => acceptedAssets.map((one) => [id, one] as const))
+  const offers = pairs.filter(([id, one]) => assetOf(id, one) !== undefined)
   const choice = payment.deposit
     ? html`<p>${received} of ${expected} received, in ${symbol} on ${nameOf(chainId)}, smallest unit.</p>`
-    : html`<label>What<select name="asset">${offers.map(option)}</select></label>`
+    : html`<label>What<select name="asset">${offers.map(([id, one]) =>
+        option({ value: `${id} ${one}`, label: `${one} on ${nameOf(id)}` }),
+      )}</select></label>`
   return html`<form method="post"><fieldset><legend>Send a deposit</legend>${questions(payment)}${choice}
     <label>How much<select name="share">
       <option value="">all that is missing</option>
@@ -236,13 +235,7 @@ function html(parts: TemplateStringsArray, ...values: readonly Value[]): Html {
   return { html: String.raw({ raw: parts }, ...values.map(textOf)) }
 }
 
-const ESCAPES: Readonly<Record<string, string>> = {
-  '&': 'amp',
-  '<': 'lt',
-  '>': 'gt',
-  '"': 'quot',
-  "'": '#39',
-}
+const ESCAPES: Record<string, string> = { '&': 'amp', '<': 'lt', '>': 'gt', '"': 'quot', "'": '#39' }
 /** They would turn round the text after them; shown by their number, they do nothing. */
 const BIDI = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g
 

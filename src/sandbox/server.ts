@@ -3,11 +3,11 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import express, { type ErrorRequestHandler, type Express, type Request, type Response } from 'express'
-import type { z } from 'zod'
+import { z } from 'zod'
 import { isServiceCode } from '../provider/service-codes.js'
 import { checkoutRoutes } from './checkout.js'
-import { refuse, refuseFields, ServiceError } from './codes.js'
-import { keepAnswer, keptAnswer, keyOf, refuseInFlight } from './idempotency.js'
+import { refuse, refuseField, refuseFields, ServiceError } from './codes.js'
+import { DAY_MS, type KeptAnswer } from './model.js'
 import { CUSTOMER_OPERATIONS } from './operations/customers.js'
 import { MERCHANT_OPERATIONS } from './operations/merchant.js'
 import type { Engine, Operation } from './operations/operation.js'
@@ -16,9 +16,11 @@ import { PRODUCT_OPERATIONS } from './operations/products.js'
 import { PURCHASE_OPERATIONS } from './operations/purchases.js'
 import { SANDBOX_OPERATIONS } from './operations/sandbox.js'
 import { SUBSCRIPTION_OPERATIONS } from './operations/subscriptions.js'
+import type { World } from './world.js'
 
 const KEY_HEADER = 'X-Service-Api-Key'
 const BODY_LIMIT = '1mb'
+const LONGEST_KEY = 255
 
 /** Everything that the sandbox serves, but for the checkout's pages. */
 export const OPERATIONS: readonly Operation[] = [
@@ -114,6 +116,54 @@ const checkOf = (key: string) => (req: Request, _res: Response, next: () => void
     refuse('UNAUTHORIZED', `The API key is invalid or missing: send it in ${KEY_HEADER}.`)
   }
   next()
+}
+
+// Requests that are safe to repeat: the first answer is kept for a day, and given again
+
+interface Keyed {
+  /** Of the kept answer: made from the key's text, so that no key can name another record. */
+  readonly id: string
+  /** The same for the same request. */
+  readonly fingerprint: string
+  readonly form: 'v3' | 'v2'
+}
+
+const IN_BODY = z.object({ idempotencyKey: z.string() })
+
+/** The key of a request, if it has one that counts. */
+function keyOf({ idempotency }: Operation, req: Request): Keyed | null {
+  if (idempotency === 'none') return null
+  const inBody = idempotency === 'v2' ? IN_BODY.safeParse(req.body).data?.idempotencyKey : undefined
+  const key = req.get('Idempotency-Key') ?? inBody
+  if (key === undefined) return null
+  if (key === '' || key.length > LONGEST_KEY) {
+    refuseField('Idempotency-Key', `must have 1 to ${LONGEST_KEY} characters`)
+  }
+  return {
+    id: `key_${hash('sha256', `idempotency key\0${idempotency}\0${key}`)}`,
+    fingerprint: hash('sha256', `${req.method}\0${req.path}\0${JSON.stringify(req.body)}`),
+    form: idempotency,
+  }
+}
+
+/** The answer to give again; null: the request is the first. @throws {ServiceError} `IDEMPOTENCY_KEY_CONFLICT` */
+function keptAnswer(world: World, { id, fingerprint, form }: Keyed): KeptAnswer | null {
+  const kept = world.find('answer', id)
+  if (kept === undefined || world.now >= kept.createdAt + DAY_MS) return null
+  if (kept.fingerprint === fingerprint) return kept
+  const message = 'This idempotency key came with another request before. Use a fresh one.'
+  return refuse('IDEMPOTENCY_KEY_CONFLICT', message, { status: form === 'v3' ? 422 : 409 })
+}
+
+function keepAnswer(world: World, { id, fingerprint }: Keyed, status: number, body: unknown): void {
+  world.put('answer', { id, fingerprint, status, body, createdAt: world.now, updatedAt: world.now })
+}
+
+/** The first request with this key is still being worked on. */
+function refuseInFlight({ form }: Keyed): never {
+  const message = 'The first request with this key is still being worked on. Try again later.'
+  if (form === 'v2') refuse('IDEMPOTENCY_REQUEST_IN_PROGRESS', message)
+  refuse('IDEMPOTENCY_KEY_CONFLICT', message, { status: 409 })
 }
 
 /** @throws {ServiceError} `VALIDATION_ERROR` with all that zod found wrong, by field */

@@ -119,32 +119,26 @@ export function legacyPaymentData(payment: Payment, { customer }: Parties): obje
   }
 }
 
+function lastPaymentView(payment: Payment): object {
+  const own = shown(payment, 'id currency createdAt')
+  return { ...own, status: legacyStatus(payment), priceCents: String(payment.priceCents) }
+}
+
+const ACCOUNTS = 'email communityId messengerId communityUsername messengerUsername'
+
 /** The `data` of a legacy subscription event. */
 export function legacySubscriptionData(
   subscription: Subscription,
   { customer }: Parties,
   last: Payment | undefined,
 ): object {
-  const { id, status, productId, customerId, externalRef, metadata } = subscription
-  const expiresAt = isoOrNull(subscription.currentCycleDueAt ?? subscription.endedAt)
+  const { customerId, currentCycleDueAt, endedAt } = subscription
+  const expiresAt = isoOrNull(currentCycleDueAt ?? endedAt)
   return {
-    subscription: { id, status, productId, expiresAt },
-    lastPayment: last
-      ? {
-          ...shown(last, 'id currency createdAt'),
-          status: legacyStatus(last),
-          priceCents: String(last.priceCents),
-        }
-      : null,
-    customer: {
-      id: customerId,
-      email: customer?.email ?? null,
-      communityId: customer?.communityId ?? null,
-      messengerId: customer?.messengerId ?? null,
-      communityUsername: customer?.communityUsername ?? null,
-      messengerUsername: customer?.messengerUsername ?? null,
-    },
-    context: { externalRef, metadata },
+    subscription: { ...shown(subscription, 'id status productId'), expiresAt },
+    lastPayment: last ? lastPaymentView(last) : null,
+    customer: { id: customerId, ...shown(customer, ACCOUNTS) },
+    context: shown(subscription, 'externalRef metadata'),
   }
 }
 

@@ -10,13 +10,13 @@ export const API_VERSION = '3.0.0-beta'
 export const iso = (instant: number): string => new Date(instant).toISOString()
 export const isoOrNull = (instant: number | null): string | null => (instant === null ? null : iso(instant))
 
-/** Some fields of a record, named in one text; those of instants become ISO 8601. */
+/** Some fields of a record, named in one text; those of instants become ISO 8601. Without a record, all are null. */
 export function shown<One extends object, Text extends string>(
-  record: One,
+  record: One | undefined,
   names: Text & (Words<Text> extends keyof One ? unknown : never),
 ): { readonly [Name in Words<Text>]: unknown } {
   const fields = names.split(' ').map((name) => {
-    const value: unknown = record[name as keyof One]
+    const value: unknown = record?.[name as keyof One] ?? null
     return [name, typeof value === 'number' && /(At|For)$/.test(name) ? iso(value) : value]
   })
   return Object.fromEntries(fields)

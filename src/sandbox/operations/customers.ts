@@ -44,6 +44,8 @@ function methodNamed(call: Call): SavedMethod {
   return method
 }
 
+const removeMethod = (call: Call): void => revoke(call.world, methodNamed(call))
+
 const isSaved = ({ revokedAt }: SavedMethod): boolean => revokedAt === null
 const methodView = (method: SavedMethod): object => shown(method, METHOD_FIELDS)
 
@@ -94,9 +96,7 @@ export const CUSTOMER_OPERATIONS = [
   operation('GET /v3/customers/:id', {}, customerNamed, customerView),
   operation('DELETE /v3/customers/:id', {}, deleteCustomer),
   operation('GET /v3/customers/:id/payment-methods', { input: CURSOR_QUERY }, savedMethods),
-  operation('DELETE /v3/customers/:id/payment-methods/:pmId', { status: 204 }, (call) =>
-    revoke(call.world, methodNamed(call)),
-  ),
+  operation('DELETE /v3/customers/:id/payment-methods/:pmId', { status: 204 }, removeMethod),
   operation('POST /v3/setup-intents', { status: 201, input: SETUP }, setUp),
 
   listing('GET /api/customer', { kind: 'customer', view: legacyCustomerView, only: isThere }),

@@ -36,6 +36,8 @@ export function registerEndpoint(world: World, body: z.input<typeof ENDPOINT>): 
   return world.put('endpoint', { id: world.makeId('whep'), ...fields, secret, createdAt: at, updatedAt: at })
 }
 
+const addEndpoint = ({ world, input }: Call<typeof ENDPOINT>) => registerEndpoint(world, input)
+
 function updateEndpoint(call: Call<typeof CHANGES>): Endpoint {
   const endpoint = found(call.world, 'endpoint', call.id, 'NOT_FOUND')
   const changed = { ...updated(endpoint, call.input), updatedAt: call.world.tick() }
@@ -104,12 +106,7 @@ export const MERCHANT_OPERATIONS = [
     customerId: id,
     ...sumsOf(world, ({ customerId }) => customerId === id),
   })),
-  operation(
-    'POST /v3/webhook-endpoints',
-    { status: 201, input: ENDPOINT },
-    ({ world, input }) => registerEndpoint(world, input),
-    secretView,
-  ),
+  operation('POST /v3/webhook-endpoints', { status: 201, input: ENDPOINT }, addEndpoint, secretView),
   operation('PATCH /v3/webhook-endpoints/:id', { input: CHANGES }, updateEndpoint, endpointView),
   operation('POST /v3/webhook-endpoints/:id/rotate-secret', {}, rotateSecret, secretView),
   operation('GET /v3/notification-preferences', {}, ({ world: { settings } }) => ({

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { CARD_METHODS, type Payment, type Subscription } from '../model.js'
+import { CARD_METHODS, type Payment } from '../model.js'
 import { outcomeOfToken } from '../paying.js'
 import { cancelPlanChange, changePlan } from '../plan-change.js'
 import { checkoutUrl } from '../sessions.js'
@@ -54,27 +54,18 @@ function planChangeCanceled(call: Call<typeof CALL_OFF>): object {
   return { subscription: wholeSubscriptionView(subscription), scheduledChange: scheduledChangeView(change) }
 }
 
-const cancel = (call: Call, atPeriodEnd: boolean): Subscription =>
-  cancelSubscription(call.world, subscriptionNamed(call), atPeriodEnd)
+const cancel = (call: Call<typeof CANCEL>) =>
+  cancelSubscription(call.world, subscriptionNamed(call), call.input.atPeriodEnd)
+const cancelAtOnce = (call: Call) => cancelSubscription(call.world, subscriptionNamed(call), false)
 
 export const SUBSCRIPTION_OPERATIONS = [
   listing('GET /v3/subscriptions', { kind: 'subscription', view: subscriptionView }),
   operation('GET /v3/subscriptions/:id', {}, subscriptionNamed, wholeSubscriptionView),
-  operation(
-    'POST /v3/subscriptions/:id/cancel',
-    { input: CANCEL },
-    (call) => cancel(call, call.input.atPeriodEnd),
-    wholeSubscriptionView,
-  ),
+  operation('POST /v3/subscriptions/:id/cancel', { input: CANCEL }, cancel, wholeSubscriptionView),
   operation('POST /v3/subscriptions/:id/change-plan', { status: 202, input: CHANGE_PLAN }, planChanged),
   operation('POST /v3/subscriptions/:id/cancel-plan-change', { input: CALL_OFF }, planChangeCanceled),
 
   listing('GET /api/subscription', { kind: 'subscription', view: legacySubscriptionView }),
   operation('GET /api/subscription/:subscriptionId', {}, subscriptionNamed, legacySubscriptionView),
-  operation(
-    'DELETE /api/subscription/:subscriptionId',
-    {},
-    (call) => cancel(call, false),
-    legacySubscriptionView,
-  ),
+  operation('DELETE /api/subscription/:subscriptionId', {}, cancelAtOnce, legacySubscriptionView),
 ]
