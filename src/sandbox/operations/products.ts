@@ -33,22 +33,19 @@ const LEAST_CARD_CENTS = 200
 function checked(product: Product): Product {
   const { priceCents, isCustomPrice, paymentMethods, platform, acceptedAssets } = product
   const isTooCheap = priceCents !== null && priceCents < LEAST_CARD_CENTS && paymentMethods.includes('CARD')
-  const rules: readonly (readonly [isKept: boolean, field: string, message: string])[] = [
-    [priceCents !== null || isCustomPrice, 'priceCents', 'is required'],
-    [!isTooCheap, 'priceCents', `must be at least ${LEAST_CARD_CENTS} for CARD`],
-    ...NEEDED[platform].map((one) => [product[one] !== null, one, `is required for ${platform}`] as const),
-    [acceptedAssets.length > 0, 'acceptedAssets', 'no accepted chain has any of them'],
+  const isCommunity = platform === 'COMMUNITY'
+  const isMessenger = platform === 'MESSENGER'
+  const rules: readonly (readonly [isBroken: boolean, field: string, message: string])[] = [
+    [priceCents === null && !isCustomPrice, 'priceCents', 'is required'],
+    [isTooCheap, 'priceCents', `must be at least ${LEAST_CARD_CENTS} for CARD`],
+    [isCommunity && product.communityGuildId === null, 'communityGuildId', 'is required for COMMUNITY'],
+    [isCommunity && product.communityRoleId === null, 'communityRoleId', 'is required for COMMUNITY'],
+    [isMessenger && product.messengerGroupId === null, 'messengerGroupId', 'is required for MESSENGER'],
+    [acceptedAssets.length === 0, 'acceptedAssets', 'no accepted chain has any of them'],
   ]
-  const wrong = rules.filter(([isKept]) => !isKept)
-  if (wrong.length > 0) refuseFields(wrong.map(([, field, message]) => ({ field, message })))
+  const broken = rules.filter(([isBroken]) => isBroken)
+  if (broken.length > 0) refuseFields(broken.map(([, field, message]) => ({ field, message })))
   return product
-}
-
-const NEEDED: Readonly<Record<Product['platform'], readonly (keyof Product)[]>> = {
-  WEB: [],
-  INVOICE: [],
-  COMMUNITY: ['communityGuildId', 'communityRoleId'],
-  MESSENGER: ['messengerGroupId'],
 }
 
 /** Symbols are resolved on every accepted chain; a chain that has none of them is dropped. */
