@@ -221,11 +221,8 @@ const failureHandler =
 function refusalOf(error: unknown): ServiceError {
   if (error instanceof ServiceError) return error
   // Express's own: a path or a body that can't be read.
-  const status = error instanceof Error && 'status' in error ? error.status : 500
-  return typeof status === 'number' && status < 500
-    ? new ServiceError(
-        'BAD_REQUEST',
-        "The request can't be read: its path is broken, or its body is not JSON or too large.",
-      )
-    : new ServiceError('INTERNAL_SERVER_ERROR', 'The sandbox failed. Its output says why.')
+  const isUnreadable = error instanceof Error && 'status' in error && Number(error.status) < 500
+  const message = "The request can't be read: its path is broken, or its body is not JSON or too large."
+  if (isUnreadable) return new ServiceError('BAD_REQUEST', message)
+  return new ServiceError('INTERNAL_SERVER_ERROR', 'The sandbox failed. Its output says why.')
 }
