@@ -1,13 +1,209 @@
+/* Payments, and what begins with one: subscriptions and checkout sessions. */
+
 import { z } from 'zod'
-import { refuse } from '../codes.js'
-import type { Payment } from '../model.js'
-import { followed } from '../paying.js'
-import { cancelCheckout, refund } from '../payment.js'
-import { isIncomplete } from '../subscription.js'
+import type { ServiceCode } from '../../provider/service-codes.js'
+import { checkoutUrl, sessionToken } from '../checkout.js'
+import { refuse, refuseField } from '../codes.js'
+import {
+  CURRENCIES,
+  type Customer,
+  METHODS,
+  type Payment,
+  type Product,
+  type Subscription,
+} from '../model.js'
+import { customerByEmail, fillIn, followed, outcomeOfToken, pay } from '../paying.js'
+import { cancelCheckout, chooseMethod, createPayment, refund } from '../payment.js'
+import { createSubscription, isIncomplete } from '../subscription.js'
 import { LEGACY_PAYMENT_STATUSES, legacyPaymentView, legacyStatus } from '../views-v2.js'
-import { paymentView, shown } from '../views-v3.js'
-import { EMAIL, orNull, PAGE_QUERY, TEXT } from './fields.js'
+import { iso, paymentView, shown, wholeSubscriptionView } from '../views-v3.js'
+import type { World } from '../world.js'
+import { COUNTRY, CRYPTO, EMAIL, INSTANT, NAME, orNull, PAGE_QUERY, PRICE, TEXT, WEB_URL } from './fields.js'
 import { type Call, found, listing, named, numberedPage, operation } from './operation.js'
+
+const CUSTOM_FIELD = z.object({
+  key: TEXT,
+  label: z.string().max(255),
+  type: TEXT,
+  required: z.boolean().optional(),
+  placeholder: z.string().max(255).optional(),
+  options: z.array(z.object({ value: z.string(), label: z.string() })).optional(),
+  validation: z.object({ regex: z.string().optional(), errorMessage: z.string().optional() }).optional(),
+})
+export type Question = z.output<typeof CUSTOM_FIELD>
+
+/** The merchant's own texts and objects, given back as they came. */
+const CONTEXT = z.object({
+  externalRef: orNull(z.string().max(255)),
+  metadata: orNull(z.record(z.string(), z.unknown())),
+  successUrl: orNull(WEB_URL),
+  cancelUrl: orNull(WEB_URL),
+})
+
+const PURCHASE = CONTEXT.extend({
+  productId: TEXT,
+  customerId: TEXT.optional(),
+  customerEmail: EMAIL.optional(),
+  customerFirstName: NAME.max(100).optional(),
+  customerLastName: NAME.max(100).optional(),
+  /** Where the buyer is billed, for VAT. */
+  customerCountry: COUNTRY.optional(),
+  priceCents: PRICE.optional(),
+  currency: z.enum(CURRENCIES).optional(),
+  customFields: orNull(z.array(CUSTOM_FIELD).max(10)),
+  expiresAt: INSTANT.optional(),
+})
+type Purchase = Call<typeof PURCHASE>
+
+/** How often a subscription is paid; left out: until somebody ends it. */
+const SUBSCRIPTION = PURCHASE.extend({ totalCycles: orNull(z.int().min(1).max(1000)) })
+
+const CAPTURE = z.enum(['automatic', 'manual']).default('automatic')
+const MODE = z.enum(['DIRECT', 'AUTOSWAP']).default('DIRECT')
+
+/** How a v3 request says what it pays with. */
+const INSTRUMENT = z.object({
+  method: z.enum(METHODS).optional(),
+  card: z.object({ tokenizedInstrument: TEXT.optional(), capture: CAPTURE }).optional(),
+  crypto: CRYPTO.extend({ mode: MODE }).optional(),
+})
+
+const PAID_PURCHASE = PURCHASE.extend(INSTRUMENT.shape)
+const PAID_SUBSCRIPTION = SUBSCRIPTION.extend(INSTRUMENT.shape)
+
+const SESSION = PURCHASE.extend({
+  mode: z.enum(['payment', 'subscription']).optional(),
+  paymentMethods: z.array(z.enum(['CARD', 'CRYPTO'])).optional(),
+  expiresInMinutes: z.int().min(1).max(1440).default(60),
+})
+
+/** The buyer, by id, else by email; undefined: the checkout will ask. @throws {ServiceError} `code` */
+function buyerOf({ world, input }: Purchase, code: ServiceCode): Customer | undefined {
+  const { customerId, customerEmail, customerFirstName, customerLastName, customerCountry = null } = input
+  const name = [customerFirstName, customerLastName].filter(Boolean).join(' ') || null
+  if (customerId !== undefined) {
+    const customer = world.find('customer', customerId)
+    if (customer?.deletedAt !== null) return refuse(code, `There is no customer ${customerId}.`)
+    return fillIn(world, customer, name, customerCountry)
+  }
+  return customerEmail === undefined
+    ? undefined
+    : customerByEmail(world, customerEmail, name, customerCountry)
+}
+
+/** The product's own price, or the one that the request names where the product leaves it open. */
+function priceOf({ input: { priceCents, currency } }: Purchase, product: Product) {
+  if (!product.isCustomPrice) {
+    if (priceCents !== undefined)
+      refuseField('priceCents', 'must not be sent for a product with a fixed price')
+    return { priceCents: product.priceCents ?? 0, currency: product.currency }
+  }
+  const message = 'The product has no price of its own: send priceCents and currency.'
+  if (priceCents === undefined) return refuse('PRODUCT_PRICE_MISSING', message)
+  if (currency === undefined) return refuseField('currency', 'is required with priceCents')
+  return { priceCents: Number(priceCents), currency }
+}
+
+/** @throws {ServiceError} `PRODUCT_ARCHIVED`, `PRODUCT_OUT_OF_STOCK` */
+function assertOnSale(world: World, { id, status, supply, frequencyInDays }: Product): void {
+  if (status !== 'ACTIVE') refuse('PRODUCT_ARCHIVED', `The product ${id} is ${status}, not ACTIVE.`)
+  if (supply === null) return
+  let sold = 0
+  if (frequencyInDays === null) {
+    for (const one of world.each('payment')) if (one.productId === id && isPaid(one)) sold += 1
+  } else {
+    for (const one of world.each('subscription')) if (one.productId === id && isTaken(one)) sold += 1
+  }
+  if (sold >= supply) refuse('PRODUCT_OUT_OF_STOCK', `All ${supply} of ${id} are sold.`)
+}
+
+const isPaid = ({ paymentReceivedAt }: Payment): boolean => paymentReceivedAt !== null
+const isTaken = ({ endedAt, currentCycle }: Subscription): boolean => endedAt === null && currentCycle > 0
+
+/** A deadline that has passed could only be a mistake. */
+function deadlineOf({ world, input }: Purchase): number | undefined {
+  const { expiresAt = Number.POSITIVE_INFINITY } = input
+  if (expiresAt <= world.now) refuseField('expiresAt', `must be after the sandbox's clock, ${iso(world.now)}`)
+  return input.expiresAt
+}
+
+/** What every purchase has. */
+function orderOf(call: Purchase, product: Product, unknown: ServiceCode = 'CUSTOMER_NOT_FOUND') {
+  const { customFields } = call.input
+  const customer = buyerOf(call, unknown)
+  return { product, customer, context: CONTEXT.parse(call.input), customFields, ...priceOf(call, product) }
+}
+
+/** Null: none. Undefined: that of its rail. */
+type Deadline = number | null | undefined
+
+function oneTimePayment(call: Purchase, expiresAt: Deadline, capture: Payment['capture'] = 'automatic') {
+  const { world, input } = call
+  const product = found(world, 'product', input.productId, 'PRODUCT_NOT_FOUND')
+  assertOnSale(world, product)
+  if (product.frequencyInDays !== null) refuseField('productId', 'must be a one-time product')
+  const order = orderOf(call, product)
+  return createPayment(world, { ...order, purpose: 'one_time', capture, expiresAt })
+}
+
+function subscribe(call: Call<typeof SUBSCRIPTION>, expiresAt: Deadline) {
+  const { world, input } = call
+  const product = found(world, 'product', input.productId, 'SUBSCRIPTION_PRODUCT_NOT_FOUND')
+  const { id, frequencyInDays } = product
+  assertOnSale(world, product)
+  if (frequencyInDays === null) refuse('PRODUCT_NOT_RECURRING', `The product ${id} is not recurring.`)
+  const order = orderOf(call, product, 'SUBSCRIPTION_CUSTOMER_NOT_FOUND')
+  return createSubscription(world, { ...order, totalCycles: input.totalCycles, expiresAt })
+}
+
+/** Has a new payment use what the request says it pays with; a token is charged at once. */
+function startPayment({ world, input }: Call<typeof INSTRUMENT>, payment: Payment): Payment {
+  const { method, card, crypto } = input
+  if (crypto !== undefined || method === 'CRYPTO') return chooseMethod(world, payment, 'CRYPTO', crypto)
+  const token = card?.tokenizedInstrument
+  if (token === undefined) return method === undefined ? payment : chooseMethod(world, payment, method)
+  return pay(world, payment, { method: method ?? 'CARD', outcome: outcomeOfToken(token) })
+}
+
+function createSession(call: Call<typeof SESSION>): object {
+  const { world, input, baseUrl } = call
+  const product = found(world, 'product', input.productId, 'PRODUCT_NOT_FOUND')
+  const { status, frequencyInDays, paymentMethods } = product
+  const isRecurring = frequencyInDays !== null
+  const missing = input.paymentMethods?.find((method) => !paymentMethods.includes(method))
+  if (status !== 'ACTIVE') refuse('CHECKOUT_PRODUCT_INACTIVE', `The product is ${status}.`)
+  if (missing) refuse('CHECKOUT_METHOD_NOT_AVAILABLE', `The product does not take ${missing}.`)
+  if (input.mode === 'subscription' && !isRecurring) {
+    refuse('CHECKOUT_SUBSCRIPTION_REQUIRES_RECURRING_PRODUCT', 'The product is not recurring.')
+  }
+  if (input.mode === 'payment' && isRecurring) {
+    refuseField('mode', 'must be subscription for a recurring product')
+  }
+  const id = world.makeId('cs')
+  const expiresAt = world.now + input.expiresInMinutes * 60_000
+  const spec = { ...orderOf(call, product), sessionId: id, expiresAt }
+  const { payment, subscription = null } = isRecurring
+    ? createSubscription(world, { ...spec, totalCycles: null })
+    : { payment: createPayment(world, { ...spec, purpose: 'one_time' }) }
+  const at = world.tick()
+  const token = sessionToken(world, id)
+  world.put('session', { id, token, paymentId: payment.id, expiresAt, createdAt: at, updatedAt: at })
+  const url = checkoutUrl(baseUrl, token)
+  const subscriptionId = subscription?.id ?? null
+  return { id, token, url, paymentId: payment.id, subscriptionId, expiresAt: iso(expiresAt) }
+}
+
+/** @throws {ServiceError} `FIRST_PAYMENT_DECLINED`, with everything made staying on record */
+function assertNotDeclined({ status, id: paymentId, declineCode, declineCategory }: Payment): void {
+  if (status !== 'DECLINED' && status !== 'FAILED') return
+  const data = { paymentId, declineCode, declineCategory }
+  refuse('FIRST_PAYMENT_DECLINED', 'The first payment was declined.', { data, keepsChanges: true })
+}
+
+/** What v2 answers to a purchase. */
+function purchased({ id, metadata, customFields }: Payment, baseUrl: string) {
+  return { paymentId: id, paymentUrl: checkoutUrl(baseUrl, id), metadata, customFields }
+}
 
 export const paymentNamed = named('payment', 'PAYMENT_NOT_FOUND')
 
@@ -103,9 +299,31 @@ function refunded(call: Call<typeof REFUND>): object {
 }
 
 export const PAYMENT_OPERATIONS = [
+  operation('POST /v3/payments', { status: 201, input: PAID_PURCHASE }, (call) => {
+    const payment = startPayment(call, oneTimePayment(call, deadlineOf(call), call.input.card?.capture))
+    return { ...paymentView(payment, call.world), paymentUrl: checkoutUrl(call.baseUrl, payment.id) }
+  }),
+  operation('POST /v3/subscriptions', { status: 201, input: PAID_SUBSCRIPTION }, (call) => {
+    const { payment: first, subscription: created } = subscribe(call, deadlineOf(call))
+    const payment = startPayment(call, first)
+    assertNotDeclined(payment)
+    const subscription = call.world.find('subscription', created.id) ?? created
+    const paymentUrl = checkoutUrl(call.baseUrl, payment.id)
+    return { ...wholeSubscriptionView(subscription), payment: paymentView(payment, call.world), paymentUrl }
+  }),
+  operation('POST /v3/checkout/sessions', { status: 201, input: SESSION }, createSession),
   listing('GET /v3/payments', { kind: 'payment', view: paymentView }),
   operation('GET /v3/payments/:id', {}, paymentNamed, paymentView),
   operation('GET /v3/payments/:id/receipt.pdf', {}, paymentNamed, receipt),
+
+  // In v2, what has no deadline waits for ever.
+  operation('POST /api/payment/create', { status: 201, input: PURCHASE }, (call) =>
+    purchased(oneTimePayment(call, deadlineOf(call) ?? null), call.baseUrl),
+  ),
+  operation('POST /api/subscription/create', { status: 201, input: SUBSCRIPTION }, (call) => {
+    const { payment, subscription } = subscribe(call, deadlineOf(call) ?? null)
+    return { ...purchased(payment, call.baseUrl), subscriptionId: subscription.id }
+  }),
 
   operation('GET /api/payment', { input: FILTERED_PAGE }, (call) =>
     numberedPage(call.world, call.input, { kind: 'payment', view: legacyPaymentView, only: filterOf(call) }),
