@@ -2,7 +2,6 @@
 
 import { z } from 'zod'
 import type { ServiceCode } from '../../provider/service-codes.js'
-import { checkoutUrl, sessionToken } from '../checkout.js'
 import { refuse, refuseField } from '../codes.js'
 import {
   CURRENCIES,
@@ -14,6 +13,7 @@ import {
 } from '../model.js'
 import { customerByEmail, fillIn, followed, outcomeOfToken, pay } from '../paying.js'
 import { cancelCheckout, chooseMethod, createPayment, refund } from '../payment.js'
+import { checkoutUrl, sessionToken } from '../sessions.js'
 import { createSubscription, isIncomplete } from '../subscription.js'
 import { LEGACY_PAYMENT_STATUSES, legacyPaymentView, legacyStatus } from '../views-v2.js'
 import { iso, paymentView, shown, wholeSubscriptionView } from '../views-v3.js'
