@@ -167,18 +167,17 @@ function startPayment({ world, input }: Call<typeof INSTRUMENT>, payment: Paymen
 
 function createSession(call: Call<typeof SESSION>): object {
   const { world, input, baseUrl } = call
+  const { mode } = input
   const product = found(world, 'product', input.productId, 'PRODUCT_NOT_FOUND')
   const { status, frequencyInDays, paymentMethods } = product
   const isRecurring = frequencyInDays !== null
   const missing = input.paymentMethods?.find((method) => !paymentMethods.includes(method))
   if (status !== 'ACTIVE') refuse('CHECKOUT_PRODUCT_INACTIVE', `The product is ${status}.`)
   if (missing) refuse('CHECKOUT_METHOD_NOT_AVAILABLE', `The product does not take ${missing}.`)
-  if (input.mode === 'subscription' && !isRecurring) {
+  if (mode === 'subscription' && !isRecurring) {
     refuse('CHECKOUT_SUBSCRIPTION_REQUIRES_RECURRING_PRODUCT', 'The product is not recurring.')
   }
-  if (input.mode === 'payment' && isRecurring) {
-    refuseField('mode', 'must be subscription for a recurring product')
-  }
+  if (mode === 'payment' && isRecurring) refuseField('mode', 'must be subscription for a recurring product')
   const id = world.makeId('cs')
   const expiresAt = world.now + input.expiresInMinutes * 60_000
   const spec = { ...orderOf(call, product), sessionId: id, expiresAt }
@@ -324,7 +323,6 @@ export const PAYMENT_OPERATIONS = [
     const { payment, subscription } = subscribe(call, deadlineOf(call) ?? null)
     return { ...purchased(payment, call.baseUrl), subscriptionId: subscription.id }
   }),
-
   operation('GET /api/payment', { input: FILTERED_PAGE }, (call) =>
     numberedPage(call.world, call.input, { kind: 'payment', view: legacyPaymentView, only: filterOf(call) }),
   ),
