@@ -1,14 +1,16 @@
 /* Serves the table of operations: keys, idempotency, checks and envelopes, the same for each. */
 
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { hash, timingSafeEqual } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import express, { type ErrorRequestHandler, type Express, type Request, type Response } from 'express'
+import { z } from 'zod'
+import { isServiceCode } from '../provider/service-codes.js'
 import { checkoutRoutes } from './checkout.js'
-import { isCode, ServiceError } from './codes.js'
-import { inFlight, keepAnswer, keptAnswer, keyOf } from './idempotency.js'
+import { refuse, refuseField, refuseFields, ServiceError } from './codes.js'
+import { DAY_MS, type KeptAnswer } from './model.js'
 import { CUSTOMER_OPERATIONS } from './operations/customers.js'
 import { MERCHANT_OPERATIONS } from './operations/merchant.js'
-import { type Engine, type Operation, validated } from './operations/operation.js'
+import type { Engine, Operation } from './operations/operation.js'
 import { PAYMENT_OPERATIONS } from './operations/payments.js'
 import { PRODUCT_OPERATIONS } from './operations/products.js'
 import { SANDBOX_OPERATIONS } from './operations/sandbox.js'
@@ -17,6 +19,7 @@ import type { World } from './world.js'
 
 const KEY_HEADER = 'X-Service-Api-Key'
 const BODY_LIMIT = '1mb'
+const LONGEST_KEY = 255
 
 /** Everything that the sandbox serves, but for the checkout's pages. */
 export const OPERATIONS: readonly Operation[] = [
@@ -46,93 +49,131 @@ export function createApp({ engine, key, baseUrl, report }: ServerDeps): Express
     next()
   })
   app.use('/checkout', checkoutRoutes(engine, baseUrl))
-  app.use(express.raw({ type: () => true, limit: BODY_LIMIT }))
   /** The idempotency keys of requests that are being worked on. */
   const running = new Set<string>()
+
+  async function answer(operation: Operation, req: Request, res: Response): Promise<void> {
+    const params = req.params as Readonly<Record<string, string>>
+    const keyed = keyOf(operation, req)
+    const kept = keyed && engine.act((world) => keptAnswer(world, keyed))
+    if (kept) {
+      if (keyed.form === 'v2') res.setHeader('Idempotency-Replayed', 'true')
+      return void res.status(kept.status).json(kept.body)
+    }
+    if (keyed && running.has(keyed.id)) refuseInFlight(keyed)
+    if (keyed) running.add(keyed.id)
+    try {
+      await answerOnRequest(engine, operation)
+      const given = operation.method === 'GET' ? { ...req.query } : (req.body ?? {})
+      const input = validated(operation.input, given)
+      const call = { ...engine, input, params, id: Object.values(params)[0] ?? '', baseUrl: baseUrl() }
+      await operation.before?.(call)
+      const data = engine.act((world) => {
+        const done = operation.run(call)
+        if (keyed) keepAnswer(world, keyed, operation.status, success(done))
+        return done
+      })
+      await operation.after?.(call)
+      send(res, operation, data)
+    } catch (error) {
+      // What was wrong with the request itself may be put right and sent with the same key.
+      const isKept = error instanceof ServiceError && error.status < 500 && error.keepsChanges
+      if (keyed && isKept) engine.act((world) => keepAnswer(world, keyed, error.status, failure(error)))
+      throw error
+    } finally {
+      if (keyed) running.delete(keyed.id)
+    }
+  }
+
+  const checkKey = checkOf(key)
+  const json = express.json({ type: () => true, strict: false, limit: BODY_LIMIT })
   for (const operation of OPERATIONS) {
     const verb = operation.method.toLowerCase() as 'get' | 'post' | 'patch' | 'delete'
-    app[verb](operation.path, async (req, res) => {
-      if (operation.generation !== 'open') assertKey(req, key)
+    const checks = operation.generation === 'open' ? [json] : [checkKey, json]
+    app[verb](operation.path, checks, async (req: Request, res: Response) => {
       try {
-        await answer({ engine, operation, req, res, running, baseUrl: baseUrl() })
+        await answer(operation, req, res)
       } finally {
         // In the background: the service answers first, and then sends what it has to tell.
         if (operation.method !== 'GET') engine.courier.drain().catch(report)
       }
     })
   }
-  app.use((req) => {
-    assertKey(req, key)
-    throw new ServiceError('NOT_FOUND', `There is no operation ${req.method} ${req.path}.`)
-  })
+  app.use(checkKey, (req) => refuse('NOT_FOUND', `There is no operation ${req.method} ${req.path}.`))
   app.use(failureHandler(report))
   return app
 }
 
 /** @throws {ServiceError} `UNAUTHORIZED`; `ENVIRONMENT_MISMATCH` for a live key, which no sandbox should see */
-function assertKey(req: Request, key: string): void {
+const checkOf = (key: string) => (req: Request, _res: Response, next: () => void) => {
   const given = req.get(KEY_HEADER) ?? ''
   if (given.startsWith('sk_live_')) {
-    throw new ServiceError(
-      'ENVIRONMENT_MISMATCH',
-      'This is a sandbox: it takes its own sk_sandbox_ key, no live one.',
-    )
+    refuse('ENVIRONMENT_MISMATCH', 'This is a sandbox: it takes its own sk_sandbox_ key, no live one.')
   }
-  const digest = (text: string) => createHash('sha256').update(text).digest()
-  if (!timingSafeEqual(digest(given), digest(key))) {
-    throw new ServiceError('UNAUTHORIZED', `The API key is invalid or missing: send it in ${KEY_HEADER}.`)
+  if (!timingSafeEqual(hash('sha256', given, 'buffer'), hash('sha256', key, 'buffer'))) {
+    refuse('UNAUTHORIZED', `The API key is invalid or missing: send it in ${KEY_HEADER}.`)
+  }
+  next()
+}
+
+// Requests that are safe to repeat: the first answer is kept for a day, and given again
+
+interface Keyed {
+  /** Of the kept answer: made from the key's text, so that no key can name another record. */
+  readonly id: string
+  /** The same for the same request. */
+  readonly fingerprint: string
+  readonly form: 'v3' | 'v2'
+}
+
+const IN_BODY = z.object({ idempotencyKey: z.string() })
+
+/** The key of a request, if it has one that counts. */
+function keyOf({ idempotency }: Operation, req: Request): Keyed | null {
+  if (idempotency === 'none') return null
+  const inBody = idempotency === 'v2' ? IN_BODY.safeParse(req.body).data?.idempotencyKey : undefined
+  const key = req.get('Idempotency-Key') ?? inBody
+  if (key === undefined) return null
+  if (key === '' || key.length > LONGEST_KEY) {
+    refuseField('Idempotency-Key', `must have 1 to ${LONGEST_KEY} characters`)
+  }
+  return {
+    id: `key_${hash('sha256', `idempotency key\0${idempotency}\0${key}`)}`,
+    fingerprint: hash('sha256', `${req.method}\0${req.path}\0${JSON.stringify(req.body)}`),
+    form: idempotency,
   }
 }
 
-interface Exchange {
-  readonly engine: Engine
-  readonly operation: Operation
-  readonly req: Request
-  readonly res: Response
-  readonly running: Set<string>
-  readonly baseUrl: string
+/** The answer to give again; null: the request is the first. @throws {ServiceError} `IDEMPOTENCY_KEY_CONFLICT` */
+function keptAnswer(world: World, { id, fingerprint, form }: Keyed): KeptAnswer | null {
+  const kept = world.find('answer', id)
+  if (kept === undefined || world.now >= kept.createdAt + DAY_MS) return null
+  if (kept.fingerprint === fingerprint) return kept
+  const message = 'This idempotency key came with another request before. Use a fresh one.'
+  return refuse('IDEMPOTENCY_KEY_CONFLICT', message, { status: form === 'v3' ? 422 : 409 })
 }
 
-async function answer({ engine, operation, req, res, running, baseUrl }: Exchange): Promise<void> {
-  const bytes = Buffer.isBuffer(req.body) ? req.body : Buffer.alloc(0)
-  const json = parsed(bytes)
-  const header = req.get('Idempotency-Key')
-  const keyed = keyOf(operation, { method: req.method, url: req.path, header, bytes, body: json })
-  const kept = keyed && engine.act((world) => keptAnswer(world, keyed))
-  if (kept) {
-    if (keyed.form === 'v2') res.setHeader('Idempotency-Replayed', 'true')
-    res.status(kept.status)
-    return void (kept.status === 204 ? res.end() : res.json(kept.body))
-  }
-  if (keyed && running.has(keyed.id)) throw inFlight(keyed)
-  if (keyed) running.add(keyed.id)
-  try {
-    await answerOnRequest(engine, operation)
-    const body = validated(operation.body, json)
-    const query = validated(operation.query, { ...req.query })
-    const params = req.params as Readonly<Record<string, string>>
-    const keep = (world: World, data: unknown): void => {
-      if (keyed) keepAnswer(world, keyed, operation.status, success(data))
-    }
-    const data = await operation.run(engine, { params, body, query, baseUrl }, keep)
-    sendSuccess(res, operation, data)
-  } catch (error) {
-    // What was wrong with the request itself may be put right and sent with the same key.
-    const isKept = error instanceof ServiceError && error.status < 500 && error.keepsChanges
-    if (keyed && isKept) engine.act((world) => keepAnswer(world, keyed, error.status, failure(error)))
-    throw error
-  } finally {
-    if (keyed) running.delete(keyed.id)
-  }
+function keepAnswer(world: World, { id, fingerprint }: Keyed, status: number, body: unknown): void {
+  world.put('answer', { id, fingerprint, status, body, createdAt: world.now, updatedAt: world.now })
 }
 
-function parsed(bytes: Buffer): unknown {
-  if (bytes.length === 0) return {}
-  try {
-    return JSON.parse(bytes.toString('utf8'))
-  } catch {
-    throw new ServiceError('BAD_REQUEST', 'The body is not JSON.')
-  }
+/** The first request with this key is still being worked on. */
+function refuseInFlight({ form }: Keyed): never {
+  const message = 'The first request with this key is still being worked on. Try again later.'
+  if (form === 'v2') refuse('IDEMPOTENCY_REQUEST_IN_PROGRESS', message)
+  refuse('IDEMPOTENCY_KEY_CONFLICT', message, { status: 409 })
+}
+
+/** @throws {ServiceError} `VALIDATION_ERROR` with all that zod found wrong, by field */
+function validated(schema: z.ZodType, value: unknown): unknown {
+  const { data, error } = schema.safeParse(value)
+  if (error === undefined) return data
+  const fieldErrors = error.issues.map(({ path, message }) => ({
+    field: path.join('.') || 'body',
+    // `Invalid input: expected string` becomes the clause that follows a field's name.
+    message: message.replace(/^Invalid input: expected/, 'must be'),
+  }))
+  return refuseFields(fieldErrors)
 }
 
 /** A refusal, or slowness, that somebody has asked for: see the faults. */
@@ -148,32 +189,22 @@ async function answerOnRequest({ act }: Engine, { method, path, generation }: Op
   })
   if (asked === null) return
   if (asked.slowMs > 0) await wait(asked.slowMs)
-  if (asked.code !== null && isCode(asked.code)) {
-    throw new ServiceError(asked.code, 'This answer was asked for: see POST /sandbox/faults.')
+  if (asked.code !== null && isServiceCode(asked.code)) {
+    refuse(asked.code, 'This answer was asked for: see POST /sandbox/faults.')
   }
 }
 
 const success = (data: unknown): object => ({ success: true, data })
-const failure = ({ code, message, data }: ServiceError): object => ({
-  success: false,
-  error: code,
-  message,
-  ...(data && { data }),
-})
 
-function sendSuccess(res: Response, { status, form }: Operation, data: unknown): void {
+function failure({ code, message, data }: ServiceError): object {
+  return { success: false, error: code, message, ...(data && { data }) }
+}
+
+function send(res: Response, { status, generation }: Operation, data: unknown): void {
   res.status(status)
-  if (status === 204) return void res.end()
-  switch (form) {
-    case 'envelope':
-      return void res.json(success(data))
-    case 'json':
-      return void res.json(data)
-    case 'pdf':
-      return void res.type('application/pdf').send(data)
-    default:
-      form satisfies never
-  }
+  if (data === undefined) res.end()
+  else if (Buffer.isBuffer(data)) res.type('application/pdf').send(data)
+  else res.json(generation === 'open' ? data : success(data))
 }
 
 const failureHandler =
@@ -181,19 +212,15 @@ const failureHandler =
   (error, _req, res, next) => {
     if (res.headersSent) return next(error)
     const refusal = refusalOf(error)
-    if (refusal.code === 'INTERNAL_SERVER_ERROR' && !(error instanceof ServiceError)) report(error)
+    if (refusal !== error && refusal.status === 500) report(error)
     res.status(refusal.status).json(failure(refusal))
   }
 
 function refusalOf(error: unknown): ServiceError {
   if (error instanceof ServiceError) return error
   // Express's own: a path or a body that can't be read.
-  const status = error instanceof Error && 'status' in error ? error.status : 500
-  if (typeof status === 'number' && status < 500) {
-    return new ServiceError(
-      'BAD_REQUEST',
-      "The request can't be read: its path or its body is broken or too large.",
-    )
-  }
+  const isUnreadable = error instanceof Error && 'status' in error && Number(error.status) < 500
+  const message = "The request can't be read: its path is broken, or its body is not JSON or too large."
+  if (isUnreadable) return new ServiceError('BAD_REQUEST', message)
   return new ServiceError('INTERNAL_SERVER_ERROR', 'The sandbox failed. Its output says why.')
 }

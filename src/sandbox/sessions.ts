@@ -1,28 +1,28 @@
 /* Hosted checkout sessions: signed tokens, each for one payment. */
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import { ServiceError } from './codes.js'
+import { refuse } from './codes.js'
 import type { CheckoutSession, Payment } from './model.js'
 import type { World } from './world.js'
 
+/** @param name a payment's own id, or a session's token */
+export const checkoutUrl = (baseUrl: string, name: string): string => `${baseUrl}/checkout/${name}`
+
 /** `cs_<id>.<signature>`: the id alone opens nothing. */
-export function sessionToken(world: World, id: string): string {
-  const signature = createHmac('sha256', `checkout sessions of ${world.settings.seed}`)
-    .update(id)
-    .digest('base64url')
-  return `${id}.${signature}`
+export function sessionToken({ settings }: World, id: string): string {
+  const signature = createHmac('sha256', `checkout sessions of ${settings.seed}`).update(id)
+  return `${id}.${signature.digest('base64url')}`
 }
 
 /**
- * The payment that an address of the checkout names: by its own id, or by a session's token.
+ * The payment that an address of the checkout names.
  * @throws {ServiceError} `PAYMENT_NOT_FOUND`, `CHECKOUT_SESSION_NOT_FOUND`, `CHECKOUT_SESSION_EXPIRED`,
  * `CHECKOUT_SESSION_INVALID_SIGNATURE`
  */
 export function checkoutNamed(world: World, name: string): Payment {
-  const session = name.startsWith('cs_') ? openSession(world, name) : null
-  const payment = world.find('payment', session === null ? name : session.paymentId)
-  if (payment !== undefined) return payment
-  throw new ServiceError('PAYMENT_NOT_FOUND', 'There is no such checkout. Look at the address again.')
+  const id = name.startsWith('cs_') ? openSession(world, name).paymentId : name
+  const message = 'There is no such checkout. Look at the address again.'
+  return world.find('payment', id) ?? refuse('PAYMENT_NOT_FOUND', message)
 }
 
 function openSession(world: World, token: string): CheckoutSession {
@@ -30,20 +30,13 @@ function openSession(world: World, token: string): CheckoutSession {
   const expected = Buffer.from(sessionToken(world, id))
   const given = Buffer.from(token)
   if (expected.length !== given.length || !timingSafeEqual(expected, given)) {
-    throw new ServiceError(
-      'CHECKOUT_SESSION_INVALID_SIGNATURE',
-      'The signature of this checkout session is wrong.',
-    )
+    refuse('CHECKOUT_SESSION_INVALID_SIGNATURE', 'The signature of this checkout session is wrong.')
   }
   const session = world.find('session', id)
-  if (session === undefined)
-    throw new ServiceError('CHECKOUT_SESSION_NOT_FOUND', 'There is no such checkout session.')
+  if (!session) return refuse('CHECKOUT_SESSION_NOT_FOUND', 'There is no such checkout session.')
   const isPaid = world.find('payment', session.paymentId)?.paymentReceivedAt !== null
   if (!isPaid && world.now >= session.expiresAt) {
-    throw new ServiceError(
-      'CHECKOUT_SESSION_EXPIRED',
-      'This checkout session has expired. Ask the shop for a new one.',
-    )
+    refuse('CHECKOUT_SESSION_EXPIRED', 'This checkout session has expired. Ask the shop for a new one.')
   }
   return session
 }

@@ -239,6 +239,7 @@ function renewalPayment(world: World, subscription: Subscription): Payment | nul
     subscriptionId: subscription.id,
     purpose: 'cycle',
     priceCents: product.priceCents ?? before?.priceCents ?? 0,
+    ...(product.priceCents === null && before && { currency: before.currency }),
     context: contextOf(subscription),
     // A charge off-session is retried by its own schedule.
     expiresAt: isCrypto ? world.now + GRACE_MS : null,

@@ -1,69 +1,54 @@
 /* The same records as v2 shows them. */
 
-import type { Customer, Payment, Product, Subscription } from './model.js'
+import type { Customer, Payment, PaymentStatus, Subscription } from './model.js'
 import { inUsCents } from './pricing.js'
-import { assetView, iso, isoOrNull, type Parties, productFields, shown } from './views-v3.js'
+import { assetView, iso, isoOrNull, type Parties, shown } from './views-v3.js'
+import type { World } from './world.js'
 
-export const LEGACY_PAYMENT_STATUSES = [
-  ...([
-    'INITIATED',
-    'PENDING',
-    'PROCESSING',
-    'CHECKOUT_SUCCESS',
-    'CHECKOUT_FAILED',
-    'PAYMENT_SUCCESS',
-  ] as const),
-  ...([
-    'TX_SUCCESS',
-    'TX_EXPIRED',
-    'FAILED',
-    'REFUNDED',
-    'CHARGEBACK',
-    'PARTIALLY_REFUNDED',
-    'CANCELED',
-  ] as const),
-]
-type LegacyPaymentStatus = (typeof LEGACY_PAYMENT_STATUSES)[number]
+/** The document gives the names, and the sandbox what they stand for. */
+const STATUS_NAMES = {
+  PENDING: 'PENDING',
+  PENDING_3DS: 'PENDING',
+  PENDING_REDIRECT: 'PENDING',
+  PARTIAL: 'PENDING',
+  RECEIVED: 'PROCESSING',
+  BRIDGING: 'PROCESSING',
+  AUTHORIZED: 'CHECKOUT_SUCCESS',
+  COMPLETED: 'PAYMENT_SUCCESS',
+  FAILED: 'FAILED',
+  DECLINED: 'FAILED',
+  EXPIRED: 'TX_EXPIRED',
+  REFUNDED: 'REFUNDED',
+  PARTIALLY_REFUNDED: 'PARTIALLY_REFUNDED',
+  CANCELED: 'CANCELED',
+} as const satisfies Readonly<Record<PaymentStatus, string>>
+/** Where the status alone does not tell. */
+const OTHER_NAMES = ['INITIATED', 'CHARGEBACK', 'TX_SUCCESS', 'CHECKOUT_FAILED'] as const
 
-/** The legacy status of a payment; the document gives the names, and the sandbox what they stand for. */
-export function legacyStatus({
-  status,
-  chargebackAt,
-  method,
-  deposit,
-  statusTimeline,
-}: Payment): LegacyPaymentStatus {
+export const LEGACY_PAYMENT_STATUSES = [...OTHER_NAMES, ...Object.values(STATUS_NAMES)]
+
+export function legacyStatus(payment: Payment): (typeof LEGACY_PAYMENT_STATUSES)[number] {
+  const { status, chargebackAt, method, deposit, statusTimeline } = payment
+  const name = STATUS_NAMES[status]
   if (chargebackAt !== null) return 'CHARGEBACK'
+  if (status === 'PENDING' && method === null) return 'INITIATED'
+  if (status === 'COMPLETED' && deposit !== null) return 'TX_SUCCESS'
   const wasAuthorized = statusTimeline.some((entry) => entry.status === 'AUTHORIZED')
-  const failed = deposit === null && !wasAuthorized ? 'CHECKOUT_FAILED' : 'FAILED'
-  const byStatus: Readonly<Record<Payment['status'], LegacyPaymentStatus>> = {
-    PENDING: method === null ? 'INITIATED' : 'PENDING',
-    ...{ PENDING_3DS: 'PENDING', PENDING_REDIRECT: 'PENDING', PARTIAL: 'PENDING' },
-    ...{ RECEIVED: 'PROCESSING', BRIDGING: 'PROCESSING', AUTHORIZED: 'CHECKOUT_SUCCESS' },
-    COMPLETED: deposit === null ? 'PAYMENT_SUCCESS' : 'TX_SUCCESS',
-    ...{ FAILED: failed, DECLINED: failed, EXPIRED: 'TX_EXPIRED' },
-    ...{ REFUNDED: 'REFUNDED', PARTIALLY_REFUNDED: 'PARTIALLY_REFUNDED', CANCELED: 'CANCELED' },
-  }
-  return byStatus[status]
+  return name === 'FAILED' && deposit === null && !wasAuthorized ? 'CHECKOUT_FAILED' : name
 }
-
-export const legacyProductView: (product: Product) => object = productFields
 
 const valueUsd = ({ grossAmountCents, currency }: Payment): string =>
   String(inUsCents(grossAmountCents, currency))
 
 /** An item of the payment list; `GET /api/payment/:paymentId` shows the same. */
-export function legacyPaymentView(payment: Payment, customer: Customer | undefined): object {
-  const { deposit } = payment
+export function legacyPaymentView(payment: Payment, world: World): object {
+  const { deposit, customerId } = payment
   return {
-    ...shown(
-      payment,
-      'id customerId method currency subscriptionId productId metadata externalRef successUrl cancelUrl',
-    ),
-    ...shown(payment, 'grossAmountCents merchantNetCents vatAmountCents customFields'),
+    ...shown(payment, 'id customerId productId subscriptionId method currency metadata externalRef'),
+    ...shown(payment, 'grossAmountCents merchantNetCents vatAmountCents customFields successUrl cancelUrl'),
     ...shown(payment, 'createdAt expiresAt canceledAt cancelReason'),
     txHash: deposit?.txHash ?? null,
-    customerEmail: customer?.email ?? null,
+    customerEmail: world.find('customer', customerId)?.email ?? null,
     tokenAmount: deposit?.expected ?? null,
     valueUsd: valueUsd(payment),
     priceCents: String(payment.priceCents),
@@ -73,40 +58,37 @@ export function legacyPaymentView(payment: Payment, customer: Customer | undefin
   }
 }
 
-export function legacySubscriptionView(subscription: Subscription, customer: Customer | undefined): object {
+export function legacySubscriptionView(subscription: Subscription, world: World): object {
   return {
-    ...shown(
-      subscription,
-      'id status productId customerId cancelAtPeriodEnd externalRef metadata createdAt updatedAt',
-    ),
-    customerEmail: customer?.email ?? null,
+    ...shown(subscription, 'id status productId customerId cancelAtPeriodEnd externalRef metadata'),
+    ...shown(subscription, 'createdAt updatedAt'),
+    customerEmail: world.find('customer', subscription.customerId)?.email ?? null,
     expiresAt: isoOrNull(subscription.currentCycleDueAt ?? subscription.endedAt),
     isSandbox: true,
   }
 }
 
-export function legacyCustomerView(customer: Customer) {
+export function legacyCustomerView(customer: Customer): object {
   return shown(customer, 'id email name createdAt updatedAt')
 }
 
 /** A payment within the record of a customer that was found by email. */
 export function customerPaymentView(payment: Payment): object {
   const { deposit, grossAmountCents } = payment
-  const { decimals = 2 } = deposit ? (assetView(deposit) as { readonly decimals?: number }) : {}
+  const decimals = deposit === null ? 2 : assetView(deposit).decimals
   const amount = deposit?.expected ?? String(grossAmountCents)
   const own = shown(payment, 'id productId method currency createdAt updatedAt')
   return { ...own, status: legacyStatus(payment), amount, decimals, valueUsd: valueUsd(payment) }
 }
 
-const ACCOUNTS = 'communityId messengerId communityUsername messengerUsername'
-
-/** `communityId` as `customerCommunityId`, and so on. */
-function flatCustomer(customerId: string | null, customer: Customer | undefined): object {
-  const accounts = ACCOUNTS.split(' ').map((name) => [
-    `customer${name.charAt(0).toUpperCase()}${name.slice(1)}`,
-    customer?.[name as keyof Customer] ?? null,
-  ])
-  return { customerId, customerEmail: customer?.email ?? null, ...Object.fromEntries(accounts) }
+/** As payment events show the buyer; null where nobody is known. */
+function buyerOf({ customerId }: Payment, customer: Customer | undefined): object {
+  return {
+    customerId,
+    customerEmail: customer?.email ?? null,
+    customerCommunityId: customer?.communityId ?? null,
+    customerMessengerId: customer?.messengerId ?? null,
+  }
 }
 
 /** The `data` of a legacy payment event. */
@@ -124,7 +106,9 @@ export function legacyPaymentData(payment: Payment, { customer }: Parties): obje
       refundedAmountCents: isCard ? payment.refundedAmountCents : null,
       txHash: deposit?.txHash ?? null,
       source: method === null ? null : isCard ? 'FIAT' : 'CRYPTO',
-      ...flatCustomer(payment.customerId, customer),
+      ...buyerOf(payment, customer),
+      customerCommunityUsername: customer?.communityUsername ?? null,
+      customerMessengerUsername: customer?.messengerUsername ?? null,
     },
     context: {
       ...shown(payment, 'externalRef metadata successUrl cancelUrl'),
@@ -135,48 +119,37 @@ export function legacyPaymentData(payment: Payment, { customer }: Parties): obje
   }
 }
 
+function lastPaymentView(payment: Payment): object {
+  const own = shown(payment, 'id currency createdAt')
+  return { ...own, status: legacyStatus(payment), priceCents: String(payment.priceCents) }
+}
+
+const ACCOUNTS = 'email communityId messengerId communityUsername messengerUsername'
+
 /** The `data` of a legacy subscription event. */
 export function legacySubscriptionData(
   subscription: Subscription,
   { customer }: Parties,
   last: Payment | undefined,
 ): object {
-  const { id, status, productId, customerId, currentCycleDueAt, endedAt, externalRef, metadata } =
-    subscription
-  const accounts = ACCOUNTS.split(' ').map((name) => [name, customer?.[name as keyof Customer] ?? null])
+  const { customerId, currentCycleDueAt, endedAt } = subscription
+  const expiresAt = isoOrNull(currentCycleDueAt ?? endedAt)
   return {
-    subscription: { id, status, productId, expiresAt: isoOrNull(currentCycleDueAt ?? endedAt) },
-    lastPayment: last
-      ? {
-          ...shown(last, 'id currency createdAt'),
-          status: legacyStatus(last),
-          priceCents: String(last.priceCents),
-        }
-      : null,
-    customer: { id: customerId, email: customer?.email ?? null, ...Object.fromEntries(accounts) },
-    context: { externalRef, metadata },
+    subscription: { ...shown(subscription, 'id status productId'), expiresAt },
+    lastPayment: last ? lastPaymentView(last) : null,
+    customer: { id: customerId, ...shown(customer, ACCOUNTS) },
+    context: shown(subscription, 'externalRef metadata'),
   }
 }
 
 /** The `data` of `PAYMENT_SETTLED`: one payout of one payment. */
 export function settledData(payment: Payment, customer: Customer | undefined, payoutId: string): object {
-  const { currency, merchantNetCents, paymentSettledAt, priceCents, customerId } = payment
+  const { currency, merchantNetCents, paymentSettledAt, externalRef } = payment
   const paidOutAt = iso(paymentSettledAt ?? 0)
-  const { customerCommunityUsername, customerMessengerUsername, ...buyer } = flatCustomer(
-    customerId,
-    customer,
-  ) as Record<string, unknown>
+  const priceCents = String(payment.priceCents)
+  const own = shown(payment, 'id productId subscriptionId currency grossAmountCents merchantNetCents')
   return {
     payouts: [{ id: payoutId, payoutAmountCents: merchantNetCents, currency, paidOutAt }],
-    payments: [
-      {
-        ...shown(
-          payment,
-          'id productId subscriptionId currency grossAmountCents merchantNetCents externalRef',
-        ),
-        ...{ payoutId, priceCents: String(priceCents) },
-        ...buyer,
-      },
-    ],
+    payments: [{ ...own, externalRef, payoutId, priceCents, ...buyerOf(payment, customer) }],
   }
 }

@@ -1,30 +1,22 @@
 /* The records as v3 shows them: in answers, and, in snake_case, in events. */
 
-import type {
-  Customer,
-  Deposit,
-  Endpoint,
-  Payment,
-  Product,
-  ScheduledChange,
-  Subscription,
-  Words,
-} from './model.js'
+import type { Customer, Deposit, Endpoint, Payment, Product, Subscription, Words } from './model.js'
 import { assetOf, CHAINS } from './pricing.js'
+import type { World } from './world.js'
 
-export const ORGANIZATION_ID = 'org_sandbox'
+const ORGANIZATION_ID = 'org_sandbox'
 export const API_VERSION = '3.0.0-beta'
 
 export const iso = (instant: number): string => new Date(instant).toISOString()
 export const isoOrNull = (instant: number | null): string | null => (instant === null ? null : iso(instant))
 
-/** Some fields of a record, named in one text; those of instants become ISO 8601. */
+/** Some fields of a record, named in one text; those of instants become ISO 8601. Without a record, all are null. */
 export function shown<One extends object, Text extends string>(
-  record: One,
+  record: One | undefined,
   names: Text & (Words<Text> extends keyof One ? unknown : never),
 ): { readonly [Name in Words<Text>]: unknown } {
   const fields = names.split(' ').map((name) => {
-    const value: unknown = record[name as keyof One]
+    const value: unknown = record?.[name as keyof One] ?? null
     return [name, typeof value === 'number' && /(At|For)$/.test(name) ? iso(value) : value]
   })
   return Object.fromEntries(fields)
@@ -33,17 +25,13 @@ export function shown<One extends object, Text extends string>(
 /** What both generations show of a product. */
 export function productFields(product: Product): object {
   const { acceptedAssets, acceptedChains, platform, priceCents } = product
+  const decimalsOf = (symbol: string) =>
+    acceptedChains.map((id) => assetOf(id, symbol)).find(Boolean)?.decimals
   return {
-    ...shown(
-      product,
-      'id name description status platform frequencyInDays currency supply imageUrl createdAt',
-    ),
+    ...shown(product, 'id name description status platform currency supply imageUrl createdAt'),
+    ...shown(product, 'paymentMethods frequencyInDays'),
     priceCents: priceCents === null ? null : String(priceCents),
-    paymentMethods: product.paymentMethods,
-    acceptedAssets: acceptedAssets.map((symbol) => ({
-      symbol,
-      decimals: acceptedChains.map((id) => assetOf(id, symbol)).find(Boolean)?.decimals,
-    })),
+    acceptedAssets: acceptedAssets.map((symbol) => ({ symbol, decimals: decimalsOf(symbol) })),
     acceptedChains: acceptedChains.map((id) => ({ id, name: CHAINS[id]?.name })),
     ...(platform === 'COMMUNITY' && shown(product, 'communityGuildId communityRoleId communityRemindersId')),
     ...(platform === 'MESSENGER' && shown(product, 'messengerGroupId')),
@@ -57,11 +45,8 @@ export function productView(product: Product): object {
 
 export function customerView(customer: Customer): object {
   const billingAddress = customer.country && { country: customer.country }
-  return {
-    organizationId: ORGANIZATION_ID,
-    ...shown(customer, 'id email name createdAt updatedAt'),
-    billingAddress,
-  }
+  const own = shown(customer, 'id email name createdAt updatedAt')
+  return { organizationId: ORGANIZATION_ID, ...own, billingAddress }
 }
 
 /** Of a saved payment method. */
@@ -73,24 +58,37 @@ export function endpointView(endpoint: Endpoint): object {
   return { organizationId: ORGANIZATION_ID, ...own, apiVersion }
 }
 
-export function scheduledChangeView(change: ScheduledChange): object {
+type Change = Subscription['changes'][number]
+
+export function scheduledChangeView(change: Change): object {
   return shown(change, 'id type targetPriceId scheduledFor appliedAt canceledAt')
+}
+
+export function pendingChange({ changes }: Subscription): Change | null {
+  return changes.find(({ appliedAt, canceledAt }) => appliedAt === null && canceledAt === null) ?? null
 }
 
 export function subscriptionView(subscription: Subscription): object {
   return {
-    ...shown(subscription, 'id customerId productId status currentCycle totalCycles cancelAtPeriodEnd'),
-    ...{ organizationId: ORGANIZATION_ID, trialEndAt: null },
-    ...shown(subscription, 'currentCycleDueAt renewalAttempt nextRenewalAttemptAt lastDeclineCategory'),
-    ...shown(subscription, 'externalRef createdAt updatedAt'),
+    organizationId: ORGANIZATION_ID,
+    ...shown(subscription, 'id customerId productId status externalRef createdAt updatedAt'),
+    ...shown(subscription, 'currentCycle totalCycles currentCycleDueAt cancelAtPeriodEnd'),
+    ...shown(subscription, 'renewalAttempt nextRenewalAttemptAt lastDeclineCategory'),
+    trialEndAt: null,
   }
 }
 
-export function pendingChange({ changes }: Subscription): ScheduledChange | null {
-  return changes.find(({ appliedAt, canceledAt }) => appliedAt === null && canceledAt === null) ?? null
+/** One alone shows the plan change that is queued, too. */
+export function wholeSubscriptionView(subscription: Subscription): object {
+  const change = pendingChange(subscription)
+  return { ...subscriptionView(subscription), scheduledChange: change && scheduledChangeView(change) }
 }
 
-export function paymentView(payment: Payment, product: Product | undefined): object {
+export function paymentView(payment: Payment, world: World): object {
+  return paymentFields(payment, world.find('product', payment.productId))
+}
+
+function paymentFields(payment: Payment, product: Product | undefined): Record<string, unknown> {
   const { deposit, currency } = payment
   return {
     organizationId: ORGANIZATION_ID,
@@ -112,11 +110,8 @@ export function paymentView(payment: Payment, product: Product | undefined): obj
     depositAddress: deposit && address(payment.id),
     settlementTxHash: payment.paymentSettledAt === null ? null : (deposit?.txHash ?? null),
     settlementChainId: deposit?.chainId ?? null,
-    ...shown(
-      payment,
-      'successUrl cancelUrl externalRef metadata paymentReceivedAt paymentSettledAt refundedAt',
-    ),
-    ...shown(payment, 'createdAt updatedAt expiresAt'),
+    ...shown(payment, 'successUrl cancelUrl externalRef metadata'),
+    ...shown(payment, 'paymentReceivedAt paymentSettledAt refundedAt createdAt updatedAt expiresAt'),
     statusTimeline: payment.statusTimeline.map(({ status, at }) => ({ status, at: iso(at) })),
     asset: deposit && assetView(deposit),
     deposit: deposit && depositView(deposit),
@@ -126,7 +121,7 @@ export function paymentView(payment: Payment, product: Product | undefined): obj
 /** Made up, and the same each time: nothing is ever sent there. */
 const address = (text: string): string => `0x${Buffer.from(text).toString('hex').padEnd(40, '0').slice(-40)}`
 
-export function assetView({ chainId, symbol }: Deposit): object {
+export function assetView({ chainId, symbol }: Deposit) {
   const { decimals = 0, address = 'NATIVE' } = assetOf(chainId, symbol) ?? {}
   return { chainId, symbol, decimals, address }
 }
@@ -146,7 +141,7 @@ export interface Parties {
 
 /** The `data` of a payment event: the payment's own fields, of which the document shows three. */
 export function paymentData(payment: Payment, { product }: Parties): object {
-  const { statusTimeline, ...fields } = paymentView(payment, product) as Record<string, unknown>
+  const { statusTimeline, ...fields } = paymentFields(payment, product)
   return { ...objectData('payment', fields), status: payment.status.toLowerCase() }
 }
 
@@ -154,19 +149,14 @@ export function paymentData(payment: Payment, { product }: Parties): object {
 export function subscriptionData(subscription: Subscription, { customer, product }: Parties): object {
   const { customerId, productId, currentCycleDueAt, endedAt } = subscription
   const { name, priceCents = null, currency, frequencyInDays } = product ?? {}
+  const plan = { id: productId, name, priceCents: String(priceCents), currency, frequencyInDays }
   return {
     ...objectData('subscription', shown(subscription, 'id currentCycle totalCycles cancelAtPeriodEnd')),
     status: subscription.status.toLowerCase(),
     expires_at: isoOrNull(currentCycleDueAt ?? endedAt),
     organization_id: ORGANIZATION_ID,
     customer: { object: 'customer', id: customerId, email: customer?.email ?? null },
-    product: objectData('product', {
-      id: productId,
-      name,
-      priceCents: String(priceCents),
-      currency,
-      frequencyInDays,
-    }),
+    product: objectData('product', plan),
   }
 }
 
@@ -175,11 +165,10 @@ export function objectData(object: string, view: object): object {
 }
 
 function inSnakeCase(value: object): object {
-  const entries = Object.entries(value).map(([name, one]) => [
-    name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
-    typeof one === 'object' && one !== null && !Array.isArray(one) && name !== 'metadata'
-      ? inSnakeCase(one)
-      : one,
-  ])
+  const entries = Object.entries(value).map(([name, one]) => {
+    const isNested = typeof one === 'object' && one !== null && !Array.isArray(one) && name !== 'metadata'
+    const snake = name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+    return [snake, isNested ? inSnakeCase(one) : one]
+  })
   return Object.fromEntries(entries)
 }

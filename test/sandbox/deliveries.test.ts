@@ -71,6 +71,19 @@ describe('a delivery', () => {
     expect(await service.refusal('POST /sandbox/deliveries/del_x/send')).toBe('404 NOT_FOUND')
   })
 
+  it('that is sent by hand goes out once, however often its request with a key is repeated', async () => {
+    const service = await startHeard()
+    await service.faults({ drop: 1 })
+    await createPayment(service)
+    await delivered(service)
+    const [dropped] = (await service.data('GET /sandbox/deliveries')).items
+    const send = () =>
+      service.data(`POST /sandbox/deliveries/${dropped.id}/send`, {}, { 'Idempotency-Key': 'a' })
+    expect(await send()).toMatchObject({ status: 'delivered' })
+    expect(await send()).toMatchObject({ status: 'delivered' })
+    expect(service.receiver.received).toHaveLength(1)
+  })
+
   it('waits for nobody who says nothing', async () => {
     const service = await startHeard(['v3'], { timeoutMs: 30 })
     service.receiver.answers.push(-1)

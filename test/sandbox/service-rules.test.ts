@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { CODES } from '../../src/sandbox/codes.js'
+import { SERVICE_CODES as CODES } from '../../src/provider/service-codes.js'
 import { codesOf, rowsOf } from './documents.js'
 import {
   createPayment,

@@ -144,6 +144,18 @@ describe('a subscription by card', () => {
     expect(service.receiver.types()).toEqual([...renewal, ...renewal])
   })
 
+  it('at a price of its own is charged in the currency that came with the price, each cycle', async () => {
+    const service = await startService()
+    const { id } = await subscribe(service, {
+      product: { priceCents: null, isCustomPrice: true, currency: 'USD' },
+      priceCents: '700',
+      currency: 'EUR',
+    })
+    await service.advance('31d')
+    const charged = (await paymentsOf(service, id)).map((one) => `${one.priceCents} ${one.currency}`)
+    expect(charged).toEqual(['700 EUR', '700 EUR'])
+  })
+
   it('ends after its fixed number of cycles', async () => {
     const service = await startHeard()
     const { id } = await subscribe(service, { totalCycles: 2 })

@@ -1,32 +1,15 @@
 import { z } from 'zod'
-import { invalidFields, ServiceError } from '../codes.js'
+import { refuse, refuseFields } from '../codes.js'
 import { CURRENCIES, type Product } from '../model.js'
 import { CHAIN_IDS, CHAINS } from '../pricing.js'
-import { legacyProductView } from '../views-v2.js'
-import { productView } from '../views-v3.js'
-import type { World } from '../world.js'
-import {
-  CURSOR_QUERY,
-  cursorPage,
-  found,
-  given,
-  NAME,
-  type Operation,
-  operation,
-  PAGE_QUERY,
-  PRICE,
-  recordPage,
-  TEXT,
-  WEB_URL,
-} from './operation.js'
-
-const orNull = <Schema extends z.ZodType>(schema: Schema) => schema.nullable().default(null)
-const CENTS = PRICE.transform(Number)
+import { productFields, productView } from '../views-v3.js'
+import { changesOf, NAME, orNull, PRICE, TEXT, WEB_URL } from './fields.js'
+import { type Call, listing, named, operation, updated } from './operation.js'
 
 const FIELDS = z.object({
   name: NAME.min(1).max(100),
   description: orNull(z.string().max(500)),
-  priceCents: orNull(CENTS),
+  priceCents: orNull(PRICE.transform(Number)),
   isCustomPrice: z.boolean().default(false),
   currency: z.enum(CURRENCIES),
   paymentMethods: z.array(z.enum(['CARD', 'CRYPTO'])).min(1),
@@ -42,41 +25,26 @@ const FIELDS = z.object({
   communityRemindersId: orNull(TEXT),
   messengerGroupId: orNull(z.string().regex(/^-\d{1,20}$/, 'must be a negative number as text')),
 })
-/** Without the defaults, which an update must not bring in. */
-const CHANGES = z.object({
-  ...Object.fromEntries(
-    Object.entries(FIELDS.shape).map(([name, field]) => [
-      name,
-      (field instanceof z.ZodDefault ? (field.unwrap() as z.ZodType) : field).optional(),
-    ]),
-  ),
-  status: z.enum(['ACTIVE', 'ARCHIVED']).optional(),
-})
+const CHANGES = changesOf(FIELDS.extend({ status: z.enum(['ACTIVE', 'ARCHIVED']) }))
 
 const LEAST_CARD_CENTS = 200
 
 /** The rules that concern more than one field. */
 function checked(product: Product): Product {
-  const { priceCents, isCustomPrice, paymentMethods, platform } = product
+  const { priceCents, isCustomPrice, paymentMethods, platform, acceptedAssets } = product
   const isTooCheap = priceCents !== null && priceCents < LEAST_CARD_CENTS && paymentMethods.includes('CARD')
-  const needed = {
-    COMMUNITY: ['communityGuildId', 'communityRoleId'],
-    MESSENGER: ['messengerGroupId'],
-  } as const
-  const missing = platform === 'COMMUNITY' || platform === 'MESSENGER' ? needed[platform] : []
-  const wrong = [
-    ...(priceCents === null && !isCustomPrice ? [{ field: 'priceCents', message: 'is required' }] : []),
-    ...(isTooCheap
-      ? [{ field: 'priceCents', message: `must be at least ${LEAST_CARD_CENTS} for CARD` }]
-      : []),
-    ...missing
-      .filter((field) => product[field] === null)
-      .map((field) => ({ field, message: `is required for ${platform}` })),
-    ...(product.acceptedAssets.length === 0
-      ? [{ field: 'acceptedAssets', message: 'no accepted chain has any of them' }]
-      : []),
+  const isCommunity = platform === 'COMMUNITY'
+  const isMessenger = platform === 'MESSENGER'
+  const rules: readonly (readonly [isBroken: boolean, field: string, message: string])[] = [
+    [priceCents === null && !isCustomPrice, 'priceCents', 'is required'],
+    [isTooCheap, 'priceCents', `must be at least ${LEAST_CARD_CENTS} for CARD`],
+    [isCommunity && product.communityGuildId === null, 'communityGuildId', 'is required for COMMUNITY'],
+    [isCommunity && product.communityRoleId === null, 'communityRoleId', 'is required for COMMUNITY'],
+    [isMessenger && product.messengerGroupId === null, 'messengerGroupId', 'is required for MESSENGER'],
+    [acceptedAssets.length === 0, 'acceptedAssets', 'no accepted chain has any of them'],
   ]
-  if (wrong.length > 0) throw invalidFields(...wrong)
+  const broken = rules.filter(([isBroken]) => isBroken)
+  if (broken.length > 0) refuseFields(broken.map(([, field, message]) => ({ field, message })))
   return product
 }
 
@@ -88,77 +56,49 @@ function resolved(chains: readonly number[], wanted: readonly string[] | undefin
   return { acceptedChains, acceptedAssets: [...new Set(acceptedChains.flatMap(assetsOn))] }
 }
 
-function createProduct(world: World, fields: z.output<typeof FIELDS>): Product {
+function createProduct({ world, input }: Call<typeof FIELDS>): Product {
   const at = world.tick()
-  const product = {
-    ...fields,
-    ...resolved(fields.acceptedChains, fields.acceptedAssets),
+  const product: Product = {
+    ...input,
+    ...resolved(input.acceptedChains, input.acceptedAssets),
+    id: world.makeId('pro'),
     // A messenger's bot has to be set up first.
-    status: fields.platform === 'MESSENGER' ? 'PENDING' : 'ACTIVE',
-    ...{ id: world.makeId('pro'), createdAt: at, updatedAt: at },
-  } as const
+    status: input.platform === 'MESSENGER' ? 'PENDING' : 'ACTIVE',
+    createdAt: at,
+    updatedAt: at,
+  }
   return world.put('product', checked(product))
 }
 
-function updateProduct(world: World, product: Product, body: object): Product {
-  const changes = given(body) as Partial<Product>
-  if (changes.frequencyInDays === null && product.frequencyInDays !== null) {
-    throw new ServiceError(
-      'RECURRING_REQUIRES_INTERVAL',
-      'A recurring product keeps an interval: send frequencyInDays.',
-    )
+function updateProduct(call: Call<typeof CHANGES>): Product {
+  const product = productNamed(call)
+  const changed = updated(product, call.input)
+  if (changed.frequencyInDays === null && product.frequencyInDays !== null) {
+    refuse('RECURRING_REQUIRES_INTERVAL', 'A recurring product keeps an interval: send frequencyInDays.')
   }
-  const changed = { ...product, ...changes, updatedAt: world.tick() }
-  return world.put(
-    'product',
-    checked({ ...changed, ...resolved(changed.acceptedChains, changed.acceptedAssets) }),
-  )
+  const assets = resolved(changed.acceptedChains, changed.acceptedAssets)
+  return call.world.put('product', checked({ ...changed, ...assets, updatedAt: call.world.tick() }))
 }
 
-const named = (world: World, id: string | undefined) => found(world, 'product', id, 'PRODUCT_NOT_FOUND')
+/** What is deleted stays for its subscriptions, and in v2. */
+function archiveProduct(call: Call): void {
+  call.world.put('product', { ...productNamed(call), status: 'ARCHIVED', updatedAt: call.world.tick() })
+}
 
-/** What was deleted is kept for its subscriptions, and in no list. */
-const listed = (world: World, before: number | undefined) =>
-  world.placed('product', {}, { before }).filter(({ item }) => item.status !== 'ARCHIVED')
+export const productNamed = named('product', 'PRODUCT_NOT_FOUND')
+const isListed = ({ status }: Product): boolean => status !== 'ARCHIVED'
+const create = { status: 201, input: FIELDS }
+const update = { input: CHANGES }
 
-const made = { status: 201, body: FIELDS }
+export const PRODUCT_OPERATIONS = [
+  operation('POST /v3/products', create, createProduct, productView),
+  listing('GET /v3/products', { kind: 'product', view: productView, only: isListed }),
+  operation('GET /v3/products/:id', {}, productNamed, productView),
+  operation('PATCH /v3/products/:id', update, updateProduct, productView),
+  operation('DELETE /v3/products/:id', { status: 204 }, archiveProduct),
 
-export const PRODUCT_OPERATIONS: readonly Operation[] = [
-  operation('POST /v3/products', (world, { body }) => productView(createProduct(world, body)), made),
-  operation(
-    'GET /v3/products',
-    (world, { query }) => cursorPage(query, ({ before }) => listed(world, before), productView),
-    { query: CURSOR_QUERY },
-  ),
-  operation('GET /v3/products/:id', (world, { params }) => productView(named(world, params.id))),
-  operation(
-    'PATCH /v3/products/:id',
-    (world, { params, body }) => productView(updateProduct(world, named(world, params.id), body)),
-    { body: CHANGES },
-  ),
-  operation(
-    'DELETE /v3/products/:id',
-    (world, { params }) =>
-      void world.put('product', { ...named(world, params.id), status: 'ARCHIVED', updatedAt: world.tick() }),
-    { status: 204 },
-  ),
-  operation(
-    'POST /api/product/create',
-    (world, { body }) => legacyProductView(createProduct(world, body)),
-    made,
-  ),
-  operation(
-    'PATCH /api/product/:productId',
-    (world, { params, body }) =>
-      legacyProductView(updateProduct(world, named(world, params.productId), body)),
-    { body: CHANGES },
-  ),
-  operation(
-    'GET /api/product/all',
-    (world, { query }) => recordPage(world, 'product', {}, query, legacyProductView),
-    { query: PAGE_QUERY },
-  ),
-  operation('GET /api/product/:productId', (world, { params }) =>
-    legacyProductView(named(world, params.productId)),
-  ),
+  operation('POST /api/product/create', create, createProduct, productFields),
+  listing('GET /api/product/all', { kind: 'product', view: productFields }),
+  operation('GET /api/product/:productId', {}, productNamed, productFields),
+  operation('PATCH /api/product/:productId', update, updateProduct, productFields),
 ]
