@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { CODES } from '../../src/sandbox/codes.js'
+import { SERVICE_CODES } from '../../src/provider/service-codes.js'
 import { MOVES } from '../../src/sandbox/payment.js'
 import { OPERATIONS } from '../../src/sandbox/server.js'
 import { ROOT } from '../world.js'
@@ -63,9 +63,8 @@ const schemaOf = (schema: z.ZodType): Field =>
   z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as Field
 
 function operationRow(operation: Operation): readonly string[] {
-  const { method, path, status, body, query } = operation
-  const sent = [fieldsOf(schemaOf(body)), fieldsOf(schemaOf(query))].filter((text) => text !== '').join('; ')
-  return [code(`${method} ${path}`), String(status), sent.replaceAll('|', '\\|')]
+  const { method, path, status, input } = operation
+  return [code(`${method} ${path}`), String(status), fieldsOf(schemaOf(input)).replaceAll('|', '\\|')]
 }
 
 /** In the order of the document, if it is one of a document. */
@@ -78,7 +77,7 @@ function operations(served: (operation: Operation) => boolean, order: readonly s
 function codes(): string {
   const given = [...rowsOf('v3', 'Errors of a change of plan'), ...rowsOf('v2', 'Errors')]
   const statusOf = new Map(given.map(([status = '', name = '']) => [name, status]))
-  const rows = Object.entries(CODES).toSorted(([a], [b]) => (a < b ? -1 : 1))
+  const rows = Object.entries(SERVICE_CODES).toSorted(([a], [b]) => (a < b ? -1 : 1))
   return table(
     ['Code', 'Status', 'Documents', 'Status from'],
     rows.map(([name, status]) => [
