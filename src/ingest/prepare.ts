@@ -15,6 +15,8 @@ export interface PreparedDelivery extends DeliveredEvent {
 
 /** The endpoint stored for changes by hand, which come through none. */
 export const MANUAL_ENDPOINT = 'manual'
+/** The endpoint stored for what Latchkey reports after records of the provider. */
+export const BACKFILL_ENDPOINT = 'backfill'
 
 export function prepare(delivery: DeliveryInput): PreparedDelivery {
   const { body, reading } = delivery
@@ -25,9 +27,13 @@ export function prepare(delivery: DeliveryInput): PreparedDelivery {
     const { reading: _, ...rest } = delivery
     return { ...rest, ...came, body: left, eventId: event.id, normalized: { ok: true, event } }
   }
-  const normalized = delivery.headers === null ? readAct(body) : normalise(body, delivery)
+  const normalized = delivery.headers === null ? readAct(body) : readDelivered(delivery)
   const bodySha256 = sha256Of(body)
   return { ...delivery, normalized, bodySha256, eventId: eventIdOf(normalized, bodySha256) }
+}
+
+function readDelivered({ body, environment, receivedAt, headers }: DeliveryInput): Normalized {
+  return normalise(body, { environment, receivedAt, isReport: headers === 'reported' })
 }
 
 function readAct(body: Buffer): Normalized {

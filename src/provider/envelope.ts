@@ -24,6 +24,11 @@ export interface ReceiptContext {
   readonly environment: Environment
   /** Epoch milliseconds. */
   readonly receivedAt: number
+  /**
+   * Whether Latchkey wrote the event itself, after a record of the provider. Such events, and no others, have an id that
+   * begins with `rec_`, and may have the two types of reports. Never taken from a body or a header.
+   */
+  readonly isReport?: boolean
 }
 
 /** The envelope, or why the event can't be used. */

@@ -3,7 +3,9 @@ import type { CustomerEvent, PaymentEvent, SubscriptionEvent } from '../../src/p
 import {
   CUSTOMER_EVENT_TYPES,
   PAYMENT_EVENT_TYPES,
+  PAYMENT_REPORTED,
   SUBSCRIPTION_EVENT_TYPES,
+  SUBSCRIPTION_REPORTED,
 } from '../../src/provider/event-types.js'
 import { customerEvent, minute, paymentEvent, subscriptionEvent } from './events.js'
 
@@ -40,7 +42,7 @@ export function anyPaymentEvent(
   return fc
     .record({
       ...common,
-      type: fc.constantFrom(...PAYMENT_EVENT_TYPES),
+      type: fc.constantFrom(...PAYMENT_EVENT_TYPES, PAYMENT_REPORTED),
       paymentId: fc.constantFrom(...paymentIds),
       subscriptionId: fc.constantFrom(...subscriptionIds),
       railProof: proofs,
@@ -56,7 +58,7 @@ export function anySubscriptionEvent(
   return fc
     .record({
       ...common,
-      type: fc.constantFrom(...SUBSCRIPTION_EVENT_TYPES),
+      type: fc.constantFrom(...SUBSCRIPTION_EVENT_TYPES, SUBSCRIPTION_REPORTED),
       subscriptionId: fc.constantFrom(...subscriptionIds),
       paymentId: fc.constantFrom(...paymentIds),
       status: fc.constantFrom(null, 'active', 'past_due', 'trialing'),
