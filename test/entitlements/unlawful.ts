@@ -3,9 +3,7 @@ import type { CustomerEvent, PaymentEvent, SubscriptionEvent } from '../../src/p
 import {
   CUSTOMER_EVENT_TYPES,
   PAYMENT_EVENT_TYPES,
-  PAYMENT_REPORTED,
   SUBSCRIPTION_EVENT_TYPES,
-  SUBSCRIPTION_REPORTED,
 } from '../../src/provider/event-types.js'
 import { customerEvent, minute, paymentEvent, subscriptionEvent } from './events.js'
 
@@ -34,15 +32,16 @@ const common = {
 
 const cycleNumbers = fc.constantFrom(null, 1, 2, 3)
 
-/** Any payment event, of any of these payments and of any of these subscriptions. */
+/** Any payment event, of any of these payments, subscriptions and types. */
 export function anyPaymentEvent(
   paymentIds: readonly (string | null)[],
   subscriptionIds: readonly (string | null)[],
+  types: readonly PaymentEvent['type'][] = PAYMENT_EVENT_TYPES,
 ): fc.Arbitrary<PaymentEvent> {
   return fc
     .record({
       ...common,
-      type: fc.constantFrom(...PAYMENT_EVENT_TYPES, PAYMENT_REPORTED),
+      type: fc.constantFrom(...types),
       paymentId: fc.constantFrom(...paymentIds),
       subscriptionId: fc.constantFrom(...subscriptionIds),
       railProof: proofs,
@@ -50,15 +49,16 @@ export function anyPaymentEvent(
     .map(paymentEvent)
 }
 
-/** Any event of any of these subscriptions, naming any of these payments. */
+/** Any event of any of these subscriptions and types, naming any of these payments. */
 export function anySubscriptionEvent(
   paymentIds: readonly (string | null)[],
   subscriptionIds: readonly (string | null)[],
+  types: readonly SubscriptionEvent['type'][] = SUBSCRIPTION_EVENT_TYPES,
 ): fc.Arbitrary<SubscriptionEvent> {
   return fc
     .record({
       ...common,
-      type: fc.constantFrom(...SUBSCRIPTION_EVENT_TYPES, SUBSCRIPTION_REPORTED),
+      type: fc.constantFrom(...types),
       subscriptionId: fc.constantFrom(...subscriptionIds),
       paymentId: fc.constantFrom(...paymentIds),
       status: fc.constantFrom(null, 'active', 'past_due', 'trialing'),
