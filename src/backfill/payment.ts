@@ -125,7 +125,7 @@ export function reportPayment(
       : { type: 'payment.reported', at: atOrAfter(record.updatedAt, compared), data: json }
   })
   const isPaid = record.status === 'COMPLETED' || isRefund(record)
-  if (timeline.length === 0 && isPaid && railIn([...own(), said]) === 'unknown') {
+  if (timeline.length === 0 && isPaid && subscriptionId !== null && railIn([...own(), said]) === 'unknown') {
     reporter.note('authorization_unknown')
   }
   return reporter.report()

@@ -37,8 +37,11 @@ export const DIFFERENCE_TEXT = {
   read_again: 'may have changed while it was read: read it again',
   status_unexplained: 'has a status whose meaning for access is not documented',
   not_reportable: 'differs from the stored events in a way that one more event would not change',
+  cancellation_end_unknown:
+    'is canceled for the end of a period that it no longer shows: access ends at once',
   term_end_unknown: 'is in the last cycle of its term, and shows no end',
-  authorization_unknown: 'shows no history, and nothing says how it was paid: it may have been authorized',
+  authorization_unknown:
+    'shows no history, and nothing says how it was paid: when its cycle was paid is not certain',
   cycle_payment_unclear: 'does not show which of several payments paid its cycle',
   chargeback_date_unknown: 'was charged back at an unknown time, and a later payment had been made by then',
 } as const

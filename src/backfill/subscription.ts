@@ -24,6 +24,7 @@ import {
   type Missing,
   type Reading,
   type Report,
+  type ReportedEvent,
   type Reporter,
 } from './reporter.js'
 
@@ -66,6 +67,7 @@ export function reportSubscription(
     reporter.settle(() => rule(record, view()))
   }
   if (isEndUnknown(record, view())) reporter.note('term_end_unknown')
+  if (endsTooEarly(record, view(), reporter.reported())) reporter.note('cancellation_end_unknown')
   return reporter.report()
 }
 
@@ -289,8 +291,7 @@ function missingStatus(record: SubscriptionRecord, view: View): Missing | null {
       return told === 'subscription.past_due' ? null : missing('subscription.past_due', at, record)
     case 'CANCELED': {
       const event = missing('subscription.canceled', at, record)
-      const end = cancellationAt(record.said, view.reading.policy) + HOUR_MS
-      return told === event.type && !outlasts(end, event, view) ? null : event
+      return told === event.type && !outlasts(canceledUntil(record, view), event, view) ? null : event
     }
     case 'EXPIRED': {
       const event = missing('subscription.expired', at, record)
@@ -299,6 +300,25 @@ function missingStatus(record: SubscriptionRecord, view: View): Missing | null {
     default:
       return null
   }
+}
+
+/** Whether a reported cancellation ends access, though it may wait for the end of a period that events have told. */
+function endsTooEarly(
+  { said, updatedAt }: SubscriptionRecord,
+  { own }: View,
+  reported: readonly ReportedEvent[],
+): boolean {
+  const waits = said.cancelAtPeriodEnd === true && said.expiresAt === null
+  const isTold = !reported.some(({ event }) => event.type === 'subscription.canceled')
+  const periodEnd = newestValue(own, ({ expiresAt }) => expiresAt)
+  return waits && !isTold && (periodEnd === null || periodEnd > updatedAt + HOUR_MS)
+}
+
+/** How long access may last by a record of a canceled subscription, an hour more allowed. */
+function canceledUntil({ said }: SubscriptionRecord, { reading }: View): number {
+  // It waits for the end of a period that the record no longer shows.
+  if (said.cancelAtPeriodEnd === true && said.expiresAt === null) return Number.POSITIVE_INFINITY
+  return cancellationAt(said, reading.policy) + HOUR_MS
 }
 
 /** Whether access lasts beyond both an instant and now, and one more event would end it earlier. */

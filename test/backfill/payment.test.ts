@@ -158,11 +158,13 @@ describe('a payment without a history', () => {
     expect(reported(paid, failed)).toEqual(['payment.authorized 7', 'payment.succeeded 7'])
   })
 
-  it('is listed where nothing says how it was paid, since it may have been authorized', () => {
-    const { differences } = reportOf(bare('COMPLETED'), [])
-    expect(differences).toEqual([{ code: 'authorization_unknown', recordId: 'pay_1' }])
-    expect(reportOf(bare('COMPLETED'), [BY_CARD]).differences).toEqual([])
-    expect(reportOf(bare('COMPLETED', { asset: { symbol: 'USDC' } }), []).differences).toEqual([])
+  it('is listed as one of a subscription where nothing says how it was paid, since it may have been authorized', () => {
+    const listed = (fields: JsonObject, stored: readonly NormalizedEvent[] = []) =>
+      reportOf(bare('COMPLETED', { subscriptionId: 'sub_1', ...fields }), stored).differences
+    expect(listed({})).toEqual([{ code: 'authorization_unknown', recordId: 'pay_1' }])
+    expect(listed({ subscriptionId: null })).toEqual([])
+    expect(listed({}, [BY_CARD])).toEqual([])
+    expect(listed({ asset: { symbol: 'USDC' } })).toEqual([])
   })
 })
 

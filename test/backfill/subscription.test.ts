@@ -279,9 +279,19 @@ describe('a status', () => {
     expect(reported(record, [...BEGUN, canceled(ends)])).toEqual(['.canceled 20 pro_a'])
     expect(reported(flagged, [...BEGUN, canceled(ends + 60)])).toEqual([])
     expect(reported(flagged, [...BEGUN, canceled(ends + 61)])).toEqual(['.canceled 20 pro_a'])
+    // The record no longer shows which period it waits for.
+    expect(reported({ ...flagged, currentCycleDueAt: null }, [...BEGUN, canceled(ends)])).toEqual([])
     // Under another policy, a cancellation at once waits for the paid period too.
     const patient: Policy = { ...EXAMPLE_POLICY, canceled: 'period_end' }
     expect(reported(record, [...BEGUN, canceled(ends)], patient)).toEqual([])
+  })
+
+  it('CANCELED is listed if it is reported, and waits for the end of a period that the record no longer shows', () => {
+    const fields = { status: 'CANCELED', cancelAtPeriodEnd: true, currentCycleDueAt: null }
+    const differences = (updatedAt: number) =>
+      reportOf(subscriptionRecord({ ...fields, updatedAt: isoMinute(updatedAt) }), BEGUN).differences
+    expect(differences(20)).toEqual([{ code: 'cancellation_end_unknown', recordId: 'sub_1' }])
+    expect(differences(PERIOD)).toEqual([])
   })
 
   it('EXPIRED is reported again if there is access, and not if one more event would not end it', () => {
