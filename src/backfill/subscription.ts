@@ -284,14 +284,18 @@ function missingAnnouncement(record: SubscriptionRecord, view: View): Missing | 
 }
 
 function missingStatus(record: SubscriptionRecord, view: View): Missing | null {
-  const told = newestOwn(view, ({ type }) => STATUS_TYPES.includes(type))?.event.type
+  const newest = (types: readonly SourceEvent['type'][]) =>
+    newestOwn(view, ({ type }) => types.includes(type))?.event.type
+  const told = newest(STATUS_TYPES)
   const at = whenChanged(record, view)
   switch (record.status) {
     case 'PAST_DUE':
       return told === 'subscription.past_due' ? null : missing('subscription.past_due', at, record)
     case 'CANCELED': {
       const event = missing('subscription.canceled', at, record)
-      return told === event.type && !outlasts(canceledUntil(record, view), event, view) ? null : event
+      // The legacy generation, which has no word for it, says of a canceled subscription that it expired.
+      const isTold = newest(STATUS_TYPES.filter((type) => type !== 'subscription.expired')) === event.type
+      return isTold && !outlasts(canceledUntil(record, view), event, view) ? null : event
     }
     case 'EXPIRED': {
       const event = missing('subscription.expired', at, record)

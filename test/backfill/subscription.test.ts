@@ -76,6 +76,11 @@ describe('a subscription of which everything is told', () => {
     ],
     ['overdue', { status: 'PAST_DUE' }, [...BEGUN, sub('evt_s2', 'subscription.past_due', PERIOD)]],
     ['canceled', { status: 'CANCELED' }, [...BEGUN, sub('evt_s2', 'subscription.canceled', 2)]],
+    [
+      'canceled, in both generations',
+      { status: 'CANCELED' },
+      [...BEGUN, sub('evt_s2', 'subscription.canceled', 2), sub('evt_s3', 'subscription.expired', 2)],
+    ],
     ['expired', { status: 'EXPIRED' }, [...BEGUN, sub('evt_s2', 'subscription.expired', 2)]],
     [
       'announced to be canceled',
