@@ -1,9 +1,11 @@
+import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { Difference } from '../../src/backfill/reporter.js'
+import type { Policy } from '../../src/entitlements/policy.js'
 import type { NormalizedEvent } from '../../src/provider/event.js'
 import { plainSources } from '../entitlements/plain/ask.js'
 import { plainEntitlements } from '../entitlements/plain/entitlements.js'
-import { EXAMPLE_POLICY } from '../entitlements/policies.js'
+import { EXAMPLE_POLICY, policies } from '../entitlements/policies.js'
 import { backfill } from './records.js'
 import { type Chance, chanceOf, type Life, liveThrough } from './service.js'
 
@@ -27,12 +29,16 @@ function shuffled<One>(all: readonly One[], chance: Chance): readonly One[] {
     .map(([, one]) => one)
 }
 
-function fillBack({ payments, subscriptions, now }: Life, stored: readonly NormalizedEvent[]) {
+function fillBack(
+  { payments, subscriptions, now }: Life,
+  stored: readonly NormalizedEvent[],
+  policy: Policy = EXAMPLE_POLICY,
+) {
   const records = [
     ...payments.map((payment) => ({ kind: 'payment', ...payment }) as const),
     ...subscriptions.map((json) => ({ kind: 'subscription', json }) as const),
   ]
-  const { events, differences } = backfill(records, stored, { at: now })
+  const { events, differences } = backfill(records, stored, { at: now, policy })
   return { reported: events.map(({ event }) => event), differences }
 }
 
@@ -82,6 +88,18 @@ const seedsOf = (matches: (one: (typeof outcomes)[number]) => boolean) =>
 it('a backfill stores nothing the second time, and the order of arrival does not matter', () => {
   expect(seedsOf(({ repeated }) => repeated.length > 0)).toEqual([])
   expect(seedsOf(({ dependsOnOrder }) => dependsOnOrder)).toEqual([])
+})
+
+it('a backfill stores nothing the second time whatever the policy', () => {
+  const drawn = fc.sample(policies, { seed: 1, numRuns: Math.ceil((TO - FROM) / 4) })
+  const repeating = drawn.flatMap((policy, i) => {
+    const chance = chanceOf(FROM + i)
+    const life = liveThrough(chance)
+    const stored = life.webhooks.filter(() => chance.hits(0.8)).map(({ event }) => event)
+    const { reported } = fillBack(life, stored, policy)
+    return fillBack(life, [...stored, ...reported], policy).reported.length === 0 ? [] : FROM + i
+  })
+  expect(repeating).toEqual([])
 })
 
 it('access is what the service says after a backfill, or what may be wrong is listed', () => {
