@@ -100,7 +100,11 @@ export function reportPayment(
     timeline.length > 0
       ? untold(entriesIn(timeline))
       : entriesOfStatus(record, isCard()).filter(({ type }) => !isTold(type))
-  for (const entry of entries) reporter.add({ ...entry, data: json })
+  for (const { type, at } of entries) {
+    // A voided payment was one by card; that a checkout was canceled says nothing of the rail.
+    const isCheckout = type === 'payment.canceled' && railIn([...own(), said]) === 'crypto'
+    reporter.add({ type: isCheckout ? 'checkout.canceled' : type, at, data: json })
+  }
   if (isChargedBack && newest(({ type }) => type === 'payment.chargeback') === undefined) {
     reporter.add({ type: 'payment.chargeback', at: reading.at, data: json })
     if (subscriptionId !== null && isPaidAgain(id, source(), reading))
@@ -124,8 +128,11 @@ export function reportPayment(
       ? null
       : { type: 'payment.reported', at: atOrAfter(record.updatedAt, compared), data: json }
   })
-  const isPaid = record.status === 'COMPLETED' || isRefund(record)
-  if (timeline.length === 0 && isPaid && subscriptionId !== null && railIn([...own(), said]) === 'unknown') {
+  // A payment that failed may have paid a cycle before, and one that succeeded may have paid it days earlier.
+  const isCardPerhaps = railIn([...own(), said]) !== 'crypto'
+  const hasResult = timeline.length === 0 && TYPE_OF_STATUS[record.status] !== undefined
+  const isAuthorized = own().some((event) => tells(event, 'payment.authorized'))
+  if (hasResult && isCardPerhaps && !isAuthorized && subscriptionId !== null) {
     reporter.note('authorization_unknown')
   }
   return reporter.report()

@@ -40,8 +40,7 @@ export const DIFFERENCE_TEXT = {
   cancellation_end_unknown:
     'is canceled for the end of a period that it no longer shows: access ends at once',
   term_end_unknown: 'is in the last cycle of its term, and shows no end',
-  authorization_unknown:
-    'shows no history, and nothing says how it was paid: when its cycle was paid is not certain',
+  authorization_unknown: 'shows no history, and no event says when it was authorized, if it was',
   cycle_payment_unclear: 'does not show which of several payments paid its cycle',
   chargeback_date_unknown: 'was charged back at an unknown time, and a later payment had been made by then',
 } as const

@@ -66,6 +66,19 @@ describe('a status of a payment', () => {
     expect(reported(record, [checkout, told('payment.settled', 5)])).toEqual([])
   })
 
+  it('CANCELED is reported of a payment by crypto in a way that does not make it one by card', () => {
+    const record = paymentRecord([['CANCELED', 5]], { asset: { symbol: 'USDC' } })
+    expect(reported(record)).toEqual(['checkout.canceled 5'])
+    const { events } = reportOf(record, [])
+    expect(events[0]?.event).toMatchObject({ paymentId: 'pay_1', railProof: { rail: 'crypto' } })
+    expect(
+      reported(
+        record,
+        events.map(({ event }) => event),
+      ),
+    ).toEqual([])
+  })
+
   it('is told by the nearest event alone: each event tells one status', () => {
     const record = paymentRecord([
       ['FAILED', 0],
@@ -158,13 +171,18 @@ describe('a payment without a history', () => {
     expect(reported(paid, failed)).toEqual(['payment.authorized 7', 'payment.succeeded 7'])
   })
 
-  it('is listed as one of a subscription where nothing says how it was paid, since it may have been authorized', () => {
-    const listed = (fields: JsonObject, stored: readonly NormalizedEvent[] = []) =>
-      reportOf(bare('COMPLETED', { subscriptionId: 'sub_1', ...fields }), stored).differences
-    expect(listed({})).toEqual([{ code: 'authorization_unknown', recordId: 'pay_1' }])
-    expect(listed({ subscriptionId: null })).toEqual([])
-    expect(listed({}, [BY_CARD])).toEqual([])
-    expect(listed({ asset: { symbol: 'USDC' } })).toEqual([])
+  it('is listed as one of a subscription where nothing says when it was authorized, if it was', () => {
+    const listed = (status: string, fields: JsonObject = {}, stored: readonly NormalizedEvent[] = []) =>
+      reportOf(bare(status, { subscriptionId: 'sub_1', ...fields }), stored).differences
+    const unknown = [{ code: 'authorization_unknown', recordId: 'pay_1' }]
+    for (const status of ['COMPLETED', 'FAILED', 'CANCELED']) {
+      expect(listed(status)).toEqual(unknown)
+      expect(listed(status, { subscriptionId: null })).toEqual([])
+      expect(listed(status, { asset: { symbol: 'USDC' } })).toEqual([])
+      expect(listed(status, {}, [told('payment.authorized', 1)])).toEqual([])
+    }
+    expect(listed('COMPLETED', {}, [BY_CARD])).toEqual([])
+    expect(listed('PENDING')).toEqual([])
   })
 })
 
