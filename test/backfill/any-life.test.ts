@@ -48,7 +48,6 @@ const MAY_BE_WRONG: readonly Difference['code'][] = [
   'cycle_payment_unclear',
   'chargeback_date_unknown',
   'cancellation_end_unknown',
-  'authorization_unknown',
 ]
 
 /** What a life, of which some webhooks were lost, comes to. */
