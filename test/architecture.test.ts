@@ -32,6 +32,7 @@ const MAY_IMPORT: Readonly<
   },
   history: { code: ['errors', 'provider', 'entitlements', 'store', 'ingest'] },
   people: { code: ['errors', 'provider', 'entitlements', 'store', 'ingest'] },
+  backfill: { code: ['errors', 'provider', 'entitlements', 'store', 'ingest', 'payments-api'] },
   sync: { code: ['errors', 'failure-limit', 'provider', 'store', 'entitlements'], typesOf: ['recompute'] },
   // They ask the store themselves, instead of by a function for each question; what changes anything is handed in.
   handlers: {
@@ -224,6 +225,14 @@ describe('the architecture', () => {
       .filter((one) => !isOwn(one) && one.when !== 'compiled')
       .filter(({ from, to }) => PACKAGES[partOf(from)]?.every((allowed) => !allowed.test(to)) ?? false)
     expect(wrong).toEqual([])
+  })
+
+  it('decides what to report after a record without a store, a clock or a network', () => {
+    const loaded = loadedBy('src/backfill/report.ts')
+    expect(loaded.length).toBeGreaterThan(10)
+    const others = loaded.filter((file) => !['backfill', 'provider', 'entitlements'].includes(partOf(file)))
+    expect(others).toEqual([])
+    expect(packagesOf(loaded)).toEqual([])
   })
 
   it('has no circles', () => {

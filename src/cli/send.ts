@@ -168,7 +168,7 @@ function sendableIn(given: string | Buffer): Sendable | string {
   if (json === undefined) return 'is not JSON'
   if (!isJsonObject(json)) return 'is not a JSON object'
   if (typeof json.bodyBase64 !== 'string') return { body: text, event: typeOf(json) }
-  if (json.kind === 'manual' || json.kind === 'reading') return UNSIGNED
+  if (['manual', 'reported', 'reading'].some((kind) => kind === json.kind)) return UNSIGNED
   const body = Buffer.from(json.bodyBase64, 'base64')
   const headers = isJsonObject(json.headers) ? json.headers : {}
   const named = asEvent(headers[EVENT_HEADER])

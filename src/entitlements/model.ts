@@ -67,6 +67,7 @@ const PAYMENT_TYPES: Readonly<Record<PaymentEvent['type'], TypeFacts>> = {
   'checkout.succeeded': { code: 'cs', ends: 'failed', name: 'Completed checkout' },
   'checkout.failed': { code: 'cf', ends: 'failed', name: 'Failed checkout' },
   'checkout.canceled': { code: 'cx', ends: 'voided', name: 'Canceled checkout' },
+  'payment.reported': { code: 'pd', ends: 'failed', name: 'Record of the payment' },
 }
 export const SUBSCRIPTION_TYPES: Readonly<Record<SubscriptionEvent['type'], SubscriptionTypeFacts>> = {
   'subscription.created': { code: 'sc', ends: 'expired', name: 'Start', pays: 'first', plan: true },
@@ -75,6 +76,7 @@ export const SUBSCRIPTION_TYPES: Readonly<Record<SubscriptionEvent['type'], Subs
   'subscription.past_due': { code: 'sp', ends: 'expired', name: 'Overdue notice', pays: null, plan: false },
   'subscription.canceled': { code: 'sx', ends: 'canceled', name: 'Cancellation', pays: null, plan: false },
   'subscription.expired': { code: 'se', ends: 'expired', name: 'Expiry', pays: null, plan: false },
+  'subscription.reported': { code: 'sd', ends: 'expired', name: 'Record', pays: null, plan: false },
 }
 const GRANT_TYPES: Readonly<Record<GrantAct['type'], TypeFacts>> = {
   'manual.granted': { code: 'mg', ends: 'revoked', name: 'Manual grant' },

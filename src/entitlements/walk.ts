@@ -121,7 +121,10 @@ function canceledAfter(before: End | null, event: KeptSubscription, policy: Poli
 }
 
 /** A cancellation takes effect at once, or at the end of the period in the event. */
-function cancellationAt({ createdAt, expiresAt, cancelAtPeriodEnd }: KeptSubscription, policy: Policy) {
+export function cancellationAt(
+  { createdAt, expiresAt, cancelAtPeriodEnd }: KeptSubscription,
+  policy: Policy,
+) {
   const waits = cancelAtPeriodEnd === true || policy.canceled === 'period_end'
   return waits && expiresAt !== null && expiresAt > createdAt ? expiresAt : createdAt
 }

@@ -12,7 +12,9 @@ import {
   INFORMATIVE_EVENT_TYPES,
   MANUAL_EVENT_TYPES,
   PAYMENT_EVENT_TYPES,
+  PAYMENT_REPORTED,
   SUBSCRIPTION_EVENT_TYPES,
+  SUBSCRIPTION_REPORTED,
 } from '../provider/event-types.js'
 import { readEvent, readEventBody, readEventPage } from '../store/event-questions.js'
 import type { EventFilter } from '../store/event-walk.js'
@@ -286,6 +288,8 @@ const KNOWN_TYPES: readonly string[] = [
   ...CUSTOMER_EVENT_TYPES,
   ...INFORMATIVE_EVENT_TYPES,
   ...MANUAL_EVENT_TYPES,
+  PAYMENT_REPORTED,
+  SUBSCRIPTION_REPORTED,
 ]
 const CANONICAL: Readonly<Record<string, string>> = CANONICAL_TYPE_OF_V2
 

@@ -1,14 +1,14 @@
 import type { Disposition, Receipt } from '../ingest/delivery.js'
 import type { Endpoint } from '../provider/endpoint.js'
 import type { Environment } from '../provider/event.js'
-import type { DeliveryInput } from '../store/events.js'
+import { type DeliveryInput, signedHeaders } from '../store/events.js'
 import { type RefusedLine, readImportLine, refuseLine } from './line.js'
 
 /** Which lines are imported. */
 export interface ImportRules {
   /** Lines of other environments are refused. */
   readonly environments: readonly Environment[]
-  /** Whether to import unsigned lines: changes by hand, and events whose bytes are gone. */
+  /** Whether to import unsigned lines: changes by hand, reported events, and events whose bytes are gone. */
   readonly withManual: boolean
 }
 
@@ -42,7 +42,7 @@ export function importLines(
     if (!environments.includes(environment)) {
       return refuseLine('other_environment', `it belongs to ${environment}`)
     }
-    const isSigned = headers !== null && reading === undefined
+    const isSigned = signedHeaders(headers) !== null && reading === undefined
     if (!isSigned && !withManual) return { outcome: 'left_out' }
     return { outcome: ingest === null ? 'checked' : (await ingest(read.delivery)).disposition }
   }

@@ -1,10 +1,15 @@
 import { z } from 'zod'
-import { MANUAL_ENDPOINT } from '../ingest/prepare.js'
-import { type Endpoint, MAX_TOLERANCE_SECONDS } from '../provider/endpoint.js'
+import {
+  BACKFILL_ENDPOINT,
+  type Endpoint,
+  MANUAL_ENDPOINT,
+  MAX_TOLERANCE_SECONDS,
+} from '../provider/endpoint.js'
 import { USUAL_AHEAD_MS } from '../provider/envelope.js'
 import { parseManualEvent, parseNormalizedEvent } from '../provider/event.js'
 import { parseInstant } from '../provider/instant.js'
 import { isJsonObject } from '../provider/json.js'
+import { normalise } from '../provider/normalise.js'
 import {
   type DistinctHeaders,
   EVENT_HEADER,
@@ -13,7 +18,7 @@ import {
   TIMESTAMP_HEADER,
   verifySignatureAsOf,
 } from '../provider/signature.js'
-import type { DeliveryInput } from '../store/events.js'
+import type { DeliveryInput, SignedHeaders } from '../store/events.js'
 
 const base64 = z.string().transform((text, context) => {
   const bytes = Buffer.from(text, 'base64')
@@ -45,12 +50,15 @@ const deliveryLine = z.object({
 /** A change by hand, which is not signed. */
 const manualLine = z.object({ kind: z.literal('manual'), environment, ...received })
 
+/** What Latchkey reported after a record of the provider, which is not signed either. */
+const reportedLine = manualLine.extend({ kind: z.literal('reported') })
+
 /** The normalised form of an event whose signed bytes were removed or rewritten. */
 const readingLine = z.object({
   kind: z.literal('reading'),
   environment,
   endpoint: z.string().refine((name) => name !== MANUAL_ENDPOINT, 'is not an endpoint'),
-  headers,
+  headers: headers.or(z.literal('reported')),
   event: z.unknown(),
   bodyRemoved: z.object({
     why: z.enum(['expired', 'erased', 'redacted']),
@@ -61,7 +69,7 @@ const readingLine = z.object({
   ...received,
 })
 
-type Line = typeof deliveryLine | typeof manualLine | typeof readingLine
+type Line = typeof deliveryLine | typeof manualLine | typeof reportedLine | typeof readingLine
 
 /** One line of an export. */
 export function exportLine(delivery: DeliveryInput): string {
@@ -71,22 +79,29 @@ export function exportLine(delivery: DeliveryInput): string {
 function toLine({ environment, endpoint, headers, body, receivedAt, reading }: DeliveryInput): z.input<Line> {
   const received = { bodyBase64: body.toString('base64'), receivedAt: new Date(receivedAt).toISOString() }
   if (headers === null) return { kind: 'manual', environment, ...received }
-  const { event, timestamp, signature } = headers
-  const signed = {
-    ...(event === null ? {} : { [EVENT_HEADER]: event }),
-    [TIMESTAMP_HEADER]: timestamp,
-    [SIGNATURE_HEADER]: signature,
+  const shown = headers === 'reported' ? headers : headerLines(headers)
+  if (reading === undefined) {
+    return shown === 'reported'
+      ? { kind: shown, environment, ...received }
+      : { endpoint, headers: shown, ...received }
   }
-  if (reading === undefined) return { endpoint, headers: signed, ...received }
   const { why, at, bytes } = reading.removed
   return {
     kind: 'reading',
     environment,
     endpoint,
-    headers: signed,
+    headers: shown,
     event: reading.event,
     bodyRemoved: { why, at: new Date(at).toISOString(), bytes, sha256: reading.bodySha256 },
     ...received,
+  }
+}
+
+function headerLines({ event, timestamp, signature }: SignedHeaders): Record<string, string> {
+  return {
+    ...(event === null ? {} : { [EVENT_HEADER]: event }),
+    [TIMESTAMP_HEADER]: timestamp,
+    [SIGNATURE_HEADER]: signature,
   }
 }
 
@@ -136,6 +151,7 @@ export function readImportLine(
     return refuseLine('received_at_in_future', 'its time of receipt is more than a day in the future')
   }
   if (data.kind === 'manual') return readManual(data)
+  if (data.kind === 'reported') return readReported(data)
   const endpoint = endpointNamed(data.endpoint)
   return data.kind === 'reading' ? readReading(data, endpoint) : readDelivery(data, endpoint)
 }
@@ -146,6 +162,7 @@ const NO_EXPORT =
 /** By kind, so that the issues are those of the intended kind. */
 function schemaOf({ kind }: Readonly<Record<string, unknown>>): Line {
   if (kind === 'manual') return manualLine
+  if (kind === 'reported') return reportedLine
   return kind === 'reading' ? readingLine : deliveryLine
 }
 
@@ -161,22 +178,46 @@ function readManual({ environment, bodyBase64: body, receivedAt }: z.output<type
   return { outcome: 'read', delivery }
 }
 
+function readReported({
+  environment,
+  bodyBase64: body,
+  receivedAt,
+}: z.output<typeof reportedLine>): ReadLine {
+  if (!normalise(body, { environment, receivedAt, isReport: true }).ok) {
+    return refuseLine('line_invalid', 'bodyBase64 does not contain a reported event')
+  }
+  const delivery = {
+    endpoint: BACKFILL_ENDPOINT,
+    environment,
+    body,
+    headers: 'reported',
+    receivedAt,
+  } as const
+  return { outcome: 'read', delivery }
+}
+
 function readReading(line: z.output<typeof readingLine>, current: Endpoint | undefined): ReadLine {
-  const { environment, endpoint, bodyBase64: body, receivedAt } = line
-  const event = parseNormalizedEvent(line.event)
-  const aheadAtMostMs = current?.environment === environment ? current.aheadAtMostMs : USUAL_AHEAD_MS
+  const { environment, bodyBase64: body, receivedAt } = line
+  const isReport = line.headers === 'reported'
+  const endpoint = isReport ? BACKFILL_ENDPOINT : line.endpoint
+  const event = parseNormalizedEvent(line.event, isReport)
+  const isOurs = !isReport && current?.environment === environment
+  const aheadAtMostMs = isOurs ? current.aheadAtMostMs : USUAL_AHEAD_MS
   if (event === null || event.createdAt > receivedAt + aheadAtMostMs) {
     return refuseLine('line_invalid', 'event cannot come from a delivery')
   }
   const { sha256: bodySha256, ...removed } = line.bodyRemoved
-  const sent = distinct(line.headers)
-  const headers = {
+  const headers = line.headers === 'reported' ? line.headers : headersOf(distinct(line.headers))
+  const reading = { event, bodySha256, removed }
+  return { outcome: 'read', delivery: { environment, endpoint, headers, body, receivedAt, reading } }
+}
+
+function headersOf(sent: DistinctHeaders): SignedHeaders {
+  return {
     event: sent[EVENT_HEADER]?.join(', ') ?? null,
     timestamp: sent[TIMESTAMP_HEADER]?.join(', ') ?? '',
     signature: sent[SIGNATURE_HEADER]?.join(', ') ?? '',
   }
-  const reading = { event, bodySha256, removed }
-  return { outcome: 'read', delivery: { environment, endpoint, headers, body, receivedAt, reading } }
 }
 
 function readDelivery(line: z.output<typeof deliveryLine>, endpoint: Endpoint | undefined): ReadLine {

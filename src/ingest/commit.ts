@@ -179,10 +179,14 @@ function actIn(normalized: Normalized): ManualEvent | null {
   return normalized.ok && normalized.event.subject === 'manual' ? normalized.event : null
 }
 
-/** Leaves out repeats of a stored change by hand: they are the same event, though the instants in the bodies differ. */
+/**
+ * Leaves out repeats of what Latchkey wrote itself. They are the same event, though the bodies differ: those of changes
+ * by hand in their instants, those of reports in what else the record showed when it was read.
+ */
 async function withoutSameActs(trx: Tx, environment: Environment, repeated: readonly PreparedDelivery[]) {
   const others: PreparedDelivery[] = []
   for (const one of repeated) {
+    if (one.headers === 'reported') continue
     const act = actIn(one.normalized)
     const stored = act && (await loadManualEvent(trx, environment, act.id))
     const isSame = SAME_IN_AN_ACT.every((name) => stored?.[name] === act?.[name])

@@ -13,8 +13,6 @@ export interface PreparedDelivery extends DeliveredEvent {
   readonly normalized: Normalized
 }
 
-export { MANUAL_ENDPOINT }
-
 export function prepare(delivery: DeliveryInput): PreparedDelivery {
   const { body, reading } = delivery
   if (reading !== undefined) {
@@ -24,9 +22,13 @@ export function prepare(delivery: DeliveryInput): PreparedDelivery {
     const { reading: _, ...rest } = delivery
     return { ...rest, ...came, body: left, eventId: event.id, normalized: { ok: true, event } }
   }
-  const normalized = delivery.headers === null ? readAct(body) : normalise(body, delivery)
+  const normalized = delivery.headers === null ? readAct(body) : readDelivered(delivery)
   const bodySha256 = sha256Of(body)
   return { ...delivery, normalized, bodySha256, eventId: eventIdOf(normalized, bodySha256) }
+}
+
+function readDelivered({ body, environment, receivedAt, headers }: DeliveryInput): Normalized {
+  return normalise(body, { environment, receivedAt, isReport: headers === 'reported' })
 }
 
 function readAct(body: Buffer): Normalized {

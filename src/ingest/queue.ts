@@ -2,6 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import { isStoreBroken, isStoreBusy } from '../store/engine.js'
+import { signedHeaders } from '../store/events.js'
 import type { WriteBatch, WrittenBatch } from './commit.js'
 import type { Incoming, Receipt } from './delivery.js'
 import type { Remark } from './remarks.js'
@@ -218,7 +219,7 @@ function notStored(why: string, delivery: Incoming): LatchkeyError {
   return new LatchkeyError('not_stored', `${why} ${isByHand(delivery) ? 'Try again.' : 'Send it again.'}`)
 }
 
-/** Whether a person sent it, as a change or in an import of unsigned lines: no sender repeats it. */
+/** Whether no sender repeats it: a change by hand, a report, or a line of an import that is not signed. */
 function isByHand(delivery: Incoming): boolean {
-  return 'undated' in delivery || delivery.headers === null || delivery.reading !== undefined
+  return 'undated' in delivery || signedHeaders(delivery.headers) === null || delivery.reading !== undefined
 }

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import type { NormalizedEvent } from '../provider/event.js'
 import { CANONICAL_TYPE_OF_V2 } from '../provider/event-types.js'
+import { signedHeaders } from '../store/events.js'
 import type { Disposition } from './delivery.js'
 import type { PreparedDelivery } from './prepare.js'
 
@@ -26,7 +27,8 @@ export const ERASED_AFTER_DELETION = 'customer.deleted'
 
 /** @param seenVersions of the provider's API: each new one is noted once */
 export function remarksOn({ prepared, disposition, isConflict }: WrittenDelivery, seenVersions: Set<string>) {
-  const { endpoint, eventId, normalized, headers } = prepared
+  const { endpoint, eventId, normalized } = prepared
+  const named = signedHeaders(prepared.headers)?.event ?? null
   const remarks: Remark[] = []
   if (isConflict) {
     const message = 'another body came under the id of a stored event: stored separately, not applied'
@@ -49,7 +51,7 @@ export function remarksOn({ prepared, disposition, isConflict }: WrittenDelivery
     remarks.push({ level: 'info', message, fields: { eventId, type, actor } })
     return remarks
   }
-  if (headers !== null && headers.event !== null && !isTypeOf(event, headers.event)) {
+  if (named !== null && !isTypeOf(event, named)) {
     const message = 'X-Webhook-Event names another type: the body decides'
     remarks.push({ level: 'warn', message, fields: { endpoint, eventId, type }, counts: 'headerMismatch' })
   }

@@ -1,6 +1,6 @@
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { MANUAL_ENDPOINT } from '../ingest/prepare.js'
+import { MANUAL_ENDPOINT } from '../provider/endpoint.js'
 import type { Environment } from '../provider/event.js'
 import { type ErasureAct, loadErasureActs } from '../store/erasures.js'
 import { type DeliveryInput, loadStoredIds } from '../store/events.js'

@@ -9,6 +9,8 @@ export interface SigningSecret {
 
 /** The endpoint stored for changes by hand, which come through none. */
 export const MANUAL_ENDPOINT = 'manual'
+/** The endpoint stored for what Latchkey reports after records of the provider. */
+export const BACKFILL_ENDPOINT = 'backfill'
 
 /** A longer tolerance would leave captured deliveries usable for more than a day. */
 export const MAX_TOLERANCE_SECONDS = 86_400

@@ -26,6 +26,11 @@ export interface ReceiptContext {
   readonly receivedAt: number
   /** How far ahead of its receipt the event may be dated; left out: a day. */
   readonly aheadAtMostMs?: number | undefined
+  /**
+   * Whether Latchkey wrote the event itself, after a record of the provider. Such events, and no others, have an id that
+   * begins with `rec_`, and may have the two types of reports. Never taken from a body or a header.
+   */
+  readonly isReport?: boolean
 }
 
 /** The envelope, or why the event can't be used. */

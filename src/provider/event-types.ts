@@ -47,6 +47,13 @@ export const MANUAL_EVENT_TYPES = [
   'manual.erased',
 ] as const
 
+/**
+ * What a record of the provider shows, where no event of a type above is missing. Only Latchkey stores these; they have no
+ * effect by themselves, and no policy can name them.
+ */
+export const PAYMENT_REPORTED = 'payment.reported'
+export const SUBSCRIPTION_REPORTED = 'subscription.reported'
+
 export type PaymentEventType = (typeof PAYMENT_EVENT_TYPES)[number]
 export type SubscriptionEventType = (typeof SUBSCRIPTION_EVENT_TYPES)[number]
 export type CustomerEventType = (typeof CUSTOMER_EVENT_TYPES)[number]

@@ -6,9 +6,11 @@ import {
   CUSTOMER_EVENT_TYPES,
   MANUAL_EVENT_TYPES,
   PAYMENT_EVENT_TYPES,
+  PAYMENT_REPORTED,
   SUBSCRIPTION_EVENT_TYPES,
+  SUBSCRIPTION_REPORTED,
 } from './event-types.js'
-import { isProviderEventId, isUsableId, MANUAL_ID_PREFIX } from './ids.js'
+import { isProviderEventId, isReportedEventId, isUsableId, MANUAL_ID_PREFIX } from './ids.js'
 import { isJsonObject } from './json.js'
 
 export type Environment = 'live' | 'sandbox'
@@ -28,8 +30,11 @@ const customerDetails = z.object(ofEach(DETAIL_NAMES, () => text))
 const railProof = z.object({ rail: z.enum(['card', 'crypto']), strength: z.literal([3, 2, 1]) })
 
 const facts = {
-  /** The `evt_` id, or the `man_` id of a change by hand; unique within an environment. */
-  id: z.string().refine(isProviderEventId),
+  /**
+   * The `evt_` id, the `man_` id of a change by hand, or the `rec_` id of what Latchkey read in a record of the provider;
+   * unique within an environment.
+   */
+  id: usableId,
   /** Null if `type` has the form of neither generation. */
   generation: orNull(z.enum(['v2', 'v3'])),
   /** When it happened at the provider, in epoch milliseconds; not when it was delivered. */
@@ -58,7 +63,7 @@ const SCHEMAS = {
   payment: z.object({
     ...facts,
     subject: z.literal('payment'),
-    type: z.enum(PAYMENT_EVENT_TYPES),
+    type: z.enum([...PAYMENT_EVENT_TYPES, PAYMENT_REPORTED]),
     paymentId: orNull(usableId),
     /** The subscription that the event names, if any. */
     subscriptionId: orNull(usableId),
@@ -68,7 +73,7 @@ const SCHEMAS = {
   subscription: z.object({
     ...facts,
     subject: z.literal('subscription'),
-    type: z.enum(SUBSCRIPTION_EVENT_TYPES),
+    type: z.enum([...SUBSCRIPTION_EVENT_TYPES, SUBSCRIPTION_REPORTED]),
     subscriptionId: orNull(usableId),
     /** The payment that the event names, if any. */
     paymentId: orNull(usableId),
@@ -149,9 +154,13 @@ export const EVENT_FIELDS: Readonly<Record<NormalizedEvent['subject'], readonly 
   manual: fieldsIn('manual'),
 }
 
-/** Parses the normalised event of an export line; null if it can't be one. */
-export function parseNormalizedEvent(json: unknown): NormalizedEvent | null {
-  return sentEvent.safeParse(json).data ?? null
+/**
+ * Parses the normalised event of an export line; null if it can't be one.
+ * @param isReport whether it is one that Latchkey reported, by an id that nobody else's event can have
+ */
+export function parseNormalizedEvent(json: unknown, isReport = false): NormalizedEvent | null {
+  const { data } = sentEvent.safeParse(json)
+  return data !== undefined && (isReport ? isReportedEventId : isProviderEventId)(data.id) ? data : null
 }
 
 /** The change by hand in the bytes of an export line; null if there is none. */

@@ -12,8 +12,8 @@ export function isUsableId(text: string): boolean {
 export const MANUAL_ID_PREFIX = 'man_'
 /** The prefix of the ids of events that have no usable id: the hash of the body follows. */
 export const BODY_ID_PREFIX = 'sha256:'
-/** The prefix of the ids of events that report what the provider's own record shows. */
-const REPORTED_ID_PREFIX = 'rec_'
+/** The prefix of the ids of events that report what the provider's own record shows: 24 digits of a hash follow. */
+export const REPORTED_ID_PREFIX = 'rec_'
 const BEGINS_AS_OURS = new RegExp(`^(${[MANUAL_ID_PREFIX, BODY_ID_PREFIX, REPORTED_ID_PREFIX].join('|')})`)
 
 /**
@@ -23,6 +23,12 @@ const BEGINS_AS_OURS = new RegExp(`^(${[MANUAL_ID_PREFIX, BODY_ID_PREFIX, REPORT
 export function isProviderEventId(text: string): boolean {
   return isUsableId(text) && !BEGINS_AS_OURS.test(text)
 }
+
+/** Whether text is an id that Latchkey gives to what it read in a record of the provider. */
+export function isReportedEventId(text: string): boolean {
+  return REPORTED_ID.test(text)
+}
+const REPORTED_ID = new RegExp(`^${REPORTED_ID_PREFIX}[0-9a-f]{24}$`)
 
 /**
  * The id in a field, written as text or as an object with `id`; null if there is none. An id is passed on unchanged,

@@ -5,9 +5,9 @@ import {
   CUSTOMER_EVENT_TYPES,
   type CustomerEventType,
   PAYMENT_EVENT_TYPES,
-  type PaymentEventType,
+  PAYMENT_REPORTED,
   SUBSCRIPTION_EVENT_TYPES,
-  type SubscriptionEventType,
+  SUBSCRIPTION_REPORTED,
 } from './event-types.js'
 import { fieldsOf, flag, id, instant, integer, NO_FIELDS, readMetadata, text } from './fields.js'
 import { isJsonObject, type JsonObject } from './json.js'
@@ -22,11 +22,17 @@ export const V3_TYPES: readonly TypeReader[] = [
   ...CUSTOMER_EVENT_TYPES.map((type): TypeReader => [type, (envelope) => customerEvent(envelope, type)]),
 ]
 
+/** The same for the types that only Latchkey's own reports have. */
+export const REPORTED_TYPES: readonly TypeReader[] = [
+  [PAYMENT_REPORTED, (envelope) => paymentEvent(envelope, PAYMENT_REPORTED)],
+  [SUBSCRIPTION_REPORTED, (envelope) => subscriptionEvent(envelope, SUBSCRIPTION_REPORTED)],
+]
+
 /**
  * A payment or a hosted checkout. A checkout may contain its payment as an object with these same fields, which fills
  * in the fields missing from the data itself.
  */
-function paymentEvent(envelope: Envelope, type: PaymentEventType): PaymentEvent {
+function paymentEvent(envelope: Envelope, type: PaymentEvent['type']): PaymentEvent {
   const data = fieldsOf(envelope.data)
   const inner = fieldsOf(data.payment)
   return {
@@ -50,12 +56,12 @@ function paymentEvent(envelope: Envelope, type: PaymentEventType): PaymentEvent 
 }
 
 /** The `id` of a checkout may be its session's: only the prefix shows whether it is the payment's. */
-function ownPaymentId(type: PaymentEventType, data: JsonObject): string | null {
+function ownPaymentId(type: PaymentEvent['type'], data: JsonObject): string | null {
   const own = id(data.id)
   return type.startsWith('checkout.') && !own?.startsWith('pay_') ? null : own
 }
 
-function subscriptionEvent(envelope: Envelope, type: SubscriptionEventType): SubscriptionEvent {
+function subscriptionEvent(envelope: Envelope, type: SubscriptionEvent['type']): SubscriptionEvent {
   const data = fieldsOf(envelope.data)
   return {
     id: envelope.id,

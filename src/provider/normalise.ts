@@ -2,13 +2,14 @@ import { customerIdOf, detailsOf } from './customer.js'
 import { type Envelope, type ReceiptContext, readEnvelope } from './envelope.js'
 import type { Generation, Normalized, NormalizedEvent, OtherEvent } from './event.js'
 import { fieldsOf, NO_FIELDS, readMetadata } from './fields.js'
-import { isProviderEventId, isUsableId } from './ids.js'
+import { isProviderEventId, isReportedEventId, isUsableId } from './ids.js'
 import { parseJsonBody } from './json.js'
 import { V2_TYPES } from './normalise-v2.js'
-import { V3_TYPES } from './normalise-v3.js'
+import { REPORTED_TYPES, V3_TYPES } from './normalise-v3.js'
 
 /** Types not listed here are unknown, even if their first word is known. */
 const READERS = new Map([...V3_TYPES, ...V2_TYPES])
+const REPORT_READERS = new Map([...V3_TYPES, ...REPORTED_TYPES])
 
 const V3_TYPE = /^[a-z][a-z0-9_]*(\.[a-z0-9_]+)+$/
 const V2_TYPE = /^[A-Z][A-Z0-9_]*$/
@@ -28,13 +29,15 @@ export function normalise(body: Uint8Array, context: ReceiptContext): Normalized
     if (!json.ok) return { ok: false, reason: json.reason, id }
 
     const shown = json.object.id
-    if (typeof shown !== 'string' || !isProviderEventId(shown)) return { ok: false, reason: 'id_invalid', id }
+    const isUsable = context.isReport ? isReportedEventId : isProviderEventId
+    if (typeof shown !== 'string' || !isUsable(shown)) return { ok: false, reason: 'id_invalid', id }
     id = shown
 
     const envelope = readEnvelope(id, json.object, context)
     if (typeof envelope === 'string') return { ok: false, reason: envelope, id }
 
-    const read = READERS.get(envelope.type) ?? otherEvent
+    const readers = context.isReport ? REPORT_READERS : READERS
+    const read = readers.get(envelope.type) ?? otherEvent
     const event = read(envelope)
     return namesOnlyUsableIds(event) ? { ok: true, event } : { ok: false, reason: 'reference_id_invalid', id }
   } catch {

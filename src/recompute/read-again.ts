@@ -32,8 +32,9 @@ type NotRead = 'byHand' | 'skipped' | 'notReplayable' | 'altered' | 'duplicates'
 /** By `eventKey`, the number of the event that took the id in this reading. */
 export type TakenIds = Map<string, number>
 
-/** Changes by hand have no headers. */
-const NO_HEADERS = 'null'
+/** In the place of headers: of changes by hand, and of what Latchkey reported. */
+const BY_HAND = 'null'
+const REPORTED = '"reported"'
 
 /**
  * Reads stored events from their bytes, as if they arrived now through their endpoint. If two have the same id, the
@@ -45,15 +46,17 @@ export async function readAgain(db: Db, seqs: readonly number[], endpoints: Endp
   const renamed: EventReadAgain[] = []
   for await (const { body, ...row } of loadBodies(db, seqs)) {
     const { environment, endpoint, received_at: receivedAt } = row
-    if (row.headers === NO_HEADERS) found.set(row.seq, { kind: 'byHand' })
-    else if ((endpoints[endpoint]?.environment ?? environment) !== environment)
-      found.set(row.seq, { kind: 'skipped' })
+    const isReport = row.headers === REPORTED
+    // A report came through no endpoint, not even one with the same name.
+    const current = isReport ? undefined : endpoints[endpoint]
+    if (row.headers === BY_HAND) found.set(row.seq, { kind: 'byHand' })
+    else if ((current?.environment ?? environment) !== environment) found.set(row.seq, { kind: 'skipped' })
     else if (row.body_removed !== null) found.set(row.seq, { kind: 'notReplayable' })
     else if (body === null || isAltered({ ...row, body })) found.set(row.seq, { kind: 'altered' })
     else {
       const wasAccepted = row.disposition !== 'quarantined'
-      const aheadAtMostMs = wasAccepted ? Number.POSITIVE_INFINITY : endpoints[endpoint]?.aheadAtMostMs
-      const normalized = normalise(body, { environment, receivedAt, aheadAtMostMs })
+      const aheadAtMostMs = wasAccepted ? Number.POSITIVE_INFINITY : current?.aheadAtMostMs
+      const normalized = normalise(body, { environment, receivedAt, aheadAtMostMs, isReport })
       const eventId = eventIdOf(normalized, row.body_sha256)
       const event = normalized.ok ? normalized.event : null
       const reason = normalized.ok ? null : normalized.reason

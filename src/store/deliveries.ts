@@ -1,6 +1,6 @@
 import { CompiledQuery, sql } from 'kysely'
 import { bulkUpsert } from './bulk.js'
-import type { DeliveredEvent } from './events.js'
+import { type DeliveredEvent, signedHeaders } from './events.js'
 import type { Database, Db, Tx } from './schema.js'
 
 /** Nights and weekends are quiet in most shops: the longest silences of a whole week and more are known. */
@@ -27,8 +27,8 @@ export interface DeliveryPace {
 
 /** Adds new events to the pace of their endpoints: repeated deliveries are not arrivals. */
 export async function recordArrivals(trx: Tx, deliveries: readonly DeliveredEvent[]): Promise<void> {
-  // Changes by hand came through no endpoint.
-  const arrived = deliveries.filter(({ headers }) => headers !== null)
+  // What Latchkey wrote itself came through no endpoint.
+  const arrived = deliveries.filter(({ headers }) => signedHeaders(headers) !== null)
   if (arrived.length === 0) return
   const before = await loadPaces(trx)
   const paces = new Map(before)

@@ -3,7 +3,7 @@ import type { HoldReason, SourceKey } from '../entitlements/model.js'
 import { HOLD_REASON_TEXT } from '../entitlements/reasons.js'
 import { type Environment, QUARANTINE_TEXT, type QuarantineReason } from '../provider/event.js'
 import { type EventPageFilter, matchesFilter, walkEvents, walkNumbered } from './event-walk.js'
-import type { DeliveryInput, SignedHeaders } from './events.js'
+import { type DeliveryInput, signedHeaders } from './events.js'
 import { placeOf } from './recompute.js'
 import type { BodyColumns, Db, EventsTable } from './schema.js'
 import { loadLinks, loadSourceRows, readHistory } from './sources.js'
@@ -112,7 +112,7 @@ export async function readEvent(db: Db, { environment, eventId }: EventQuery) {
     ...(await toStoredEvent(db, row)),
     reasonText: row.reason === null ? null : { ...HOLD_REASON_TEXT, ...QUARANTINE_TEXT }[row.reason],
     normalized: row.normalized === null ? null : eventInForm(row.normalized, eventId),
-    headers: headersIn(row) ?? null,
+    headers: signedHeaders(headersIn(row)),
     otherBodies: others.rows.map(({ body_removed, body_removed_at, ...other }) => ({
       ...other,
       removed: removalIn({ body_removed, body_removed_at }),
@@ -233,11 +233,12 @@ export async function* loadDeliveries(db: Db, seqs: readonly number[]) {
   }
 }
 
-/** Null for what was done by hand; undefined where they were altered in the database, so that nobody can read them. */
-function headersIn(row: Pick<BodyColumns, 'headers'>): SignedHeaders | null | undefined {
+/** Undefined where they were altered in the database, so that nobody can read them. */
+function headersIn(row: Pick<BodyColumns, 'headers'>): DeliveryInput['headers'] | undefined {
   try {
     const headers: unknown = JSON.parse(row.headers)
-    return typeof headers === 'object' ? (headers as SignedHeaders | null) : undefined
+    const isKnown = typeof headers === 'object' || headers === 'reported'
+    return isKnown ? (headers as DeliveryInput['headers']) : undefined
   } catch {
     return undefined
   }

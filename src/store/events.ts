@@ -35,13 +35,21 @@ export interface DeliveredEvent {
   readonly endpoint: string
   /** Epoch milliseconds. */
   readonly receivedAt: number
-  /** As received, so that the signature can be checked again; null: changed by hand, and unsigned. */
-  readonly headers: SignedHeaders | null
+  /**
+   * As received, so that the signature can be checked again. What Latchkey wrote has none: `reported` after a record of
+   * the provider; null: changed by hand.
+   */
+  readonly headers: SignedHeaders | 'reported' | null
   /** The exact signed bytes, or what `removed` says is stored instead; null: nothing. */
   readonly body: Buffer | null
   /** Of these exact bytes, in lower-case hex. */
   readonly bodySha256: string
   readonly removed?: RemovedBody
+}
+
+/** Null: Latchkey wrote the event itself, or its headers were altered. */
+export function signedHeaders(headers: DeliveredEvent['headers'] | undefined): SignedHeaders | null {
+  return typeof headers === 'object' ? headers : null
 }
 
 /** Why the original bytes are not stored, since when (epoch milliseconds), and their original length. */

@@ -9,7 +9,6 @@ import type {
   RailProof,
   SubscriptionEvent,
 } from '../../src/provider/event.js'
-import type { PaymentEventType } from '../../src/provider/event-types.js'
 
 /** Minute 0 of every example. */
 export const START = Date.UTC(2026, 0, 1)
@@ -29,7 +28,7 @@ const UNKNOWN_PERSON: CustomerDetails = {
 }
 
 /** The types that prove a card by themselves, in the generation that sends them. */
-const TYPES_PROVING_CARD: Readonly<Record<Generation, readonly PaymentEventType[]>> = {
+const TYPES_PROVING_CARD: Readonly<Record<Generation, readonly PaymentEvent['type'][]>> = {
   v3: ['payment.authorized', 'payment.canceled', 'payment.settled'],
   v2: [
     'checkout.succeeded',
@@ -141,7 +140,7 @@ function factsOf(fields: Partial<NormalizedEvent>, about: string | null) {
 }
 
 function proofOf(
-  type: PaymentEventType,
+  type: PaymentEvent['type'],
   generation: Generation | null,
   rail: ProvenRail | undefined,
 ): RailProof | null {

@@ -1,6 +1,12 @@
 import fc from 'fast-check'
 import type { SourceKey } from '../../src/entitlements/model.js'
 import type { NormalizedEvent, PaymentEvent, SubscriptionEvent } from '../../src/provider/event.js'
+import {
+  PAYMENT_EVENT_TYPES,
+  PAYMENT_REPORTED,
+  SUBSCRIPTION_EVENT_TYPES,
+  SUBSCRIPTION_REPORTED,
+} from '../../src/provider/event-types.js'
 import { PAYMENT_PLOTS, type PaymentPlot, tellPayment } from './payment-story.js'
 import { plainSourceKeys } from './plain/source-keys.js'
 import type { Telling } from './story-reporter.js'
@@ -81,8 +87,12 @@ export const subscriptionHistory: fc.Arbitrary<History> = told(subscriptionStori
 
 const PAYMENT_IDS = ['pay_1', 'pay_2', 'pay_3', null] as const
 
+/** Those that Latchkey reports as well. */
+const PAYMENT_TYPES = [...PAYMENT_EVENT_TYPES, PAYMENT_REPORTED] as const
+const SUBSCRIPTION_TYPES = [...SUBSCRIPTION_EVENT_TYPES, SUBSCRIPTION_REPORTED] as const
+
 const unlawfulPayment: fc.Arbitrary<History> = fc
-  .array(anyPaymentEvent(['pay_1'], [null]), { minLength: 1, maxLength: 8, size: 'max' })
+  .array(anyPaymentEvent(['pay_1'], [null], PAYMENT_TYPES), { minLength: 1, maxLength: 8, size: 'max' })
   .map((events) => historyOf(PAYMENT_KEY, withOwnIds(events)))
 
 /** Up to 14 events of `sub_1`, of these two kinds. */
@@ -101,8 +111,8 @@ export const unlawfulHistory: fc.Arbitrary<History> = fc.oneof(
   {
     weight: 3,
     arbitrary: anyOrderOf(
-      anyPaymentEvent(PAYMENT_IDS, ['sub_1']),
-      anySubscriptionEvent(PAYMENT_IDS, ['sub_1']),
+      anyPaymentEvent(PAYMENT_IDS, ['sub_1'], PAYMENT_TYPES),
+      anySubscriptionEvent(PAYMENT_IDS, ['sub_1'], SUBSCRIPTION_TYPES),
     ),
   },
   // Where everything decides, payments contend for the basis far more often.

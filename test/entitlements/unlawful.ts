@@ -32,15 +32,16 @@ const common = {
 
 const cycleNumbers = fc.constantFrom(null, 1, 2, 3)
 
-/** Any payment event, of any of these payments and of any of these subscriptions. */
+/** Any payment event, of any of these payments, subscriptions and types. */
 export function anyPaymentEvent(
   paymentIds: readonly (string | null)[],
   subscriptionIds: readonly (string | null)[],
+  types: readonly PaymentEvent['type'][] = PAYMENT_EVENT_TYPES,
 ): fc.Arbitrary<PaymentEvent> {
   return fc
     .record({
       ...common,
-      type: fc.constantFrom(...PAYMENT_EVENT_TYPES),
+      type: fc.constantFrom(...types),
       paymentId: fc.constantFrom(...paymentIds),
       subscriptionId: fc.constantFrom(...subscriptionIds),
       railProof: proofs,
@@ -48,15 +49,16 @@ export function anyPaymentEvent(
     .map(paymentEvent)
 }
 
-/** Any event of any of these subscriptions, naming any of these payments. */
+/** Any event of any of these subscriptions and types, naming any of these payments. */
 export function anySubscriptionEvent(
   paymentIds: readonly (string | null)[],
   subscriptionIds: readonly (string | null)[],
+  types: readonly SubscriptionEvent['type'][] = SUBSCRIPTION_EVENT_TYPES,
 ): fc.Arbitrary<SubscriptionEvent> {
   return fc
     .record({
       ...common,
-      type: fc.constantFrom(...SUBSCRIPTION_EVENT_TYPES),
+      type: fc.constantFrom(...types),
       subscriptionId: fc.constantFrom(...subscriptionIds),
       paymentId: fc.constantFrom(...paymentIds),
       status: fc.constantFrom(null, 'active', 'past_due', 'trialing'),

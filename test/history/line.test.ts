@@ -48,6 +48,35 @@ const byHandDelivery = fc
     return { endpoint: 'manual', environment, body, headers: null, receivedAt }
   })
 
+/** What Latchkey reported, whole or with its bytes removed. */
+const reportedDelivery = fc
+  .record({
+    environment: environments,
+    why: fc.constantFrom(null, 'erased', 'expired'),
+    at: fc.nat(1_000_000),
+  })
+  .map(({ environment, why, at }) => {
+    const { body, event } = reportOf(environment, at)
+    const delivery = {
+      endpoint: 'backfill',
+      environment,
+      body,
+      headers: 'reported',
+      receivedAt: SIGNED_AT,
+    } as const
+    if (why === null) return delivery
+    const removed = { why, at: SIGNED_AT, bytes: body.byteLength } as const
+    return { ...delivery, body: Buffer.alloc(0), reading: { event, bodySha256: sha256Of(body), removed } }
+  })
+
+function reportOf(environment: Environment, at = 0, told: object = {}) {
+  const id = `rec_${sha256Of(Buffer.from(String(at))).slice(0, 24)}`
+  const json = { id, type: 'payment.reported', createdAt: new Date(at).toISOString(), data: { id: 'pay_1' } }
+  const body = Buffer.from(JSON.stringify({ ...json, ...told }))
+  const read = normalise(body, { environment, receivedAt: SIGNED_AT, isReport: true })
+  return { body, event: read.ok ? read.event : null } as { body: Buffer; event: NormalizedEvent }
+}
+
 const SAMPLE = {
   eventId: 'evt_1',
   createdAt: SIGNED_AT,
@@ -109,9 +138,9 @@ const refused = (reason: string, detail?: string) => ({
 })
 
 describe('a line of an export', () => {
-  it('is read as what it was written of, by hand and where it cannot be read again, too', () => {
+  it('is read as what it was written of: also by hand, reported, and where it cannot be read again', () => {
     fc.assert(
-      fc.property(fc.oneof(signedDelivery, byHandDelivery, readDelivery), (delivery) => {
+      fc.property(fc.oneof(signedDelivery, byHandDelivery, reportedDelivery, readDelivery), (delivery) => {
         const read = readImportLine(exportLine(delivery), endpointNamed, FOUR_DIGIT_YEARS.max)
         expect(read).toEqual({ outcome: 'read', delivery })
       }),
@@ -240,6 +269,34 @@ describe('a line of an export', () => {
     ['a time that is none', manualLine({ ...event, createdAt: SIGNED_AT + 0.5 })],
   ])('of what was done by hand is refused with %s', (_, line) => {
     expect(readImportLine(line, endpointNamed, NOW)).toMatchObject(refused('line_invalid'))
+  })
+
+  it.each([
+    ['an id of a webhook', { id: 'evt_1' }],
+    ['an id of a change by hand', { id: 'man_1' }],
+    ['no time', { createdAt: null }],
+    ['another environment', { livemode: false }],
+  ])('of a report is refused with %s, whether its bytes are there or not', (_, told) => {
+    const { body } = reportOf('live', 0, told)
+    const delivery = { endpoint: 'backfill', environment: 'live', headers: 'reported' } as const
+    const line = exportLine({ ...delivery, body, receivedAt: SIGNED_AT })
+    expect(readImportLine(line, endpointNamed, NOW)).toMatchObject(
+      refused('line_invalid', 'a reported event'),
+    )
+  })
+
+  it('of a report is no line of a webhook, and the other way round', () => {
+    const { event } = reportOf('live')
+    const read = (told: Readonly<Record<string, unknown>>) =>
+      readImportLine(readingLine(told), endpointNamed, NOW)
+    expect(read({ event: { id: event.id } })).toMatchObject(refused('line_invalid'))
+    expect(read({ headers: 'reported' })).toMatchObject(refused('line_invalid'))
+    expect(read({ headers: 'reported', event: { id: event.id } })).toMatchObject({
+      delivery: { endpoint: 'backfill', headers: 'reported' },
+    })
+    expect(readImportLine(deliveryLine(BODY, { headers: 'reported' }), endpointNamed, NOW)).toMatchObject(
+      refused('line_invalid', 'headers'),
+    )
   })
 
   it.each([-DAY_MS, DAY_MS])('was received a day from its signed time at most: %i ms', (later) => {

@@ -81,6 +81,38 @@ describe('an id', () => {
   })
 })
 
+describe('a report of Latchkey itself', () => {
+  const REPORT_ID = `rec_${'0a'.repeat(12)}`
+  const report = (members: object, isReport = true) =>
+    normalise(Buffer.from(JSON.stringify({ ...envelope('payment.succeeded'), id: REPORT_ID, ...members })), {
+      environment: 'live',
+      receivedAt: RECEIVED_AT,
+      isReport,
+    })
+
+  it('is read as an event of the provider is, by an id that nothing from outside can have', () => {
+    const sent = receiveWith({})
+    expect(report({})).toEqual({ ok: true, event: { ...(sent.ok && sent.event), id: REPORT_ID } })
+    expect(report({}, false)).toMatchObject({ ok: false, reason: 'id_invalid' })
+  })
+
+  it.each(['evt_1', 'rec_1', `rec_${'0A'.repeat(12)}`, `rec_${'0a'.repeat(13)}`])(
+    'has no id like %s',
+    (id) => {
+      expect(report({ id })).toMatchObject({ ok: false, reason: 'id_invalid' })
+    },
+  )
+
+  it.each([
+    ['payment.reported', { subject: 'payment', paymentId: 'pay_9', subscriptionId: 'sub_9' }],
+    ['subscription.reported', { subject: 'subscription', subscriptionId: 'pay_9', customerId: 'cus_9' }],
+  ])('has a type that no webhook has: %s', (type, said) => {
+    const members = { type, data: { id: 'pay_9', subscriptionId: 'sub_9', customerId: 'cus_9' } }
+    expect(report(members)).toMatchObject({ ok: true, event: { type, ...said } })
+    expect(report({ ...members, id: 'evt_9' }, false)).toMatchObject({ event: { type, subject: 'other' } })
+  })
+})
+
 describe('createdAt', () => {
   it.each([
     { createdAt: CREATED_AT },

@@ -1,11 +1,10 @@
 import type { EndReason } from '../../../src/entitlements/model.js'
-import type { PaymentEventType, SubscriptionEventType } from '../../../src/provider/event-types.js'
 import type { SourceEvent } from './rail.js'
 import type { PlainSource } from './source.js'
 import { accessOf, type PlainState, stateAfter } from './state.js'
 
 /** Why access ends that an event of this type takes back. */
-const REASON_OF: Readonly<Record<PaymentEventType | SubscriptionEventType, EndReason>> = {
+const REASON_OF: Readonly<Record<SourceEvent['type'], EndReason>> = {
   'payment.authorized': 'failed',
   'payment.succeeded': 'failed',
   'payment.completed': 'failed',
@@ -25,6 +24,8 @@ const REASON_OF: Readonly<Record<PaymentEventType | SubscriptionEventType, EndRe
   'subscription.past_due': 'expired',
   'subscription.canceled': 'canceled',
   'subscription.expired': 'expired',
+  'payment.reported': 'failed',
+  'subscription.reported': 'expired',
 }
 
 /** One step within an instant: the clock's own (no event), or an event's. */

@@ -8,18 +8,23 @@ export type Reading = 'grant' | 'take_back' | 'neutral'
 /** Reads an event under `rail`: its payment's, or, for a subscription event, the subscription's. */
 export function readingOf(event: SourceEvent, rail: Rail, policy: Policy): Reading {
   if (event.subject === 'subscription') {
-    return policy.revokeOn[rail].includes(event.type) ? 'take_back' : 'neutral'
+    return has(policy.revokeOn[rail], event) ? 'take_back' : 'neutral'
   }
   if (event.paymentId === null) return 'neutral'
-  if (TERMINAL_TYPES.includes(event.type)) return 'take_back'
+  if (has(TERMINAL_TYPES, event)) return 'take_back'
   if (grants(event, rail, policy)) return 'grant'
-  return policy.revokeOn[rail].includes(event.type) ? 'take_back' : 'neutral'
+  return has(policy.revokeOn[rail], event) ? 'take_back' : 'neutral'
 }
 
 /** A rail learned later may add access, but never takes away what `unknown` gave. */
 function grants(event: PaymentEvent, rail: Rail, policy: Policy): boolean {
-  if (policy.grantOn[rail].includes(event.type)) return true
-  return event.railProof === null && policy.grantOn.unknown.includes(event.type)
+  if (has(policy.grantOn[rail], event)) return true
+  return event.railProof === null && has(policy.grantOn.unknown, event)
+}
+
+/** No list of a policy can name the types of reports. */
+function has(types: readonly SourceEvent['type'][], event: SourceEvent): boolean {
+  return types.includes(event.type)
 }
 
 /** Orders events of one instant: what pays comes before what ends. */
