@@ -27,7 +27,7 @@ const LIMITS = {
   few: 20,
 }
 
-interface Client {
+export interface Client {
   /** Of its key. */
   readonly keyName: string
   readonly out: Writable

@@ -12,7 +12,7 @@ const NO_CURSOR = '"cursor":null'
 const MAX_KEPT = 16_384
 
 /** A rendered answer, without the instant at which it is given. */
-interface RenderedAnswer {
+export interface RenderedAnswer {
   readonly tag: string
   /** Epoch milliseconds: valid from the instant it was computed until it changes by itself; null: no such end. */
   readonly from: number

@@ -283,10 +283,12 @@ export function addStoreMetrics({ registry, endpointNames, db, readBytes, clock 
     ...ENVIRONMENTS.flatMap((environment) =>
       ['held', 'quarantined'].map((disposition) => [0, { environment, disposition }] as const),
     ),
-    ...counted.map(({ count, oldestAt: _, ...labels }) => [count, labels] as const),
+    ...counted.map(({ count, environment, disposition }) => [count, { environment, disposition }] as const),
   ])
   gaugeOfWaiting('latchkey_oldest_waiting_event_age_seconds', (counted) =>
-    counted.flatMap(({ count: _, oldestAt, ...labels }) => inSeconds(ageOf(oldestAt), labels)),
+    counted.flatMap(({ oldestAt, environment, disposition }) =>
+      inSeconds(ageOf(oldestAt), { environment, disposition }),
+    ),
   )
   gaugesFilledBy(registry, readBytes)('latchkey_database_size_bytes', (bytes) => [[bytes]])
   const gaugeOfBody = gaugesFilledBy(registry, () => firstKeptBodyAt(db))

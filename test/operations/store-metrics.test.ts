@@ -41,6 +41,19 @@ it('tells how old the oldest body is, as long as there is one', async () => {
   expect(await told()).toEqual(['latchkey_oldest_body_age_seconds 86400'])
 })
 
+it('tells how many events wait, also where none do, and how old the oldest of them is', async () => {
+  const db = await temporaryStore()
+  const told = { disposition: 'held', reason: 'customer_unknown', receivedAt: NOW - 60_000 } as const
+  await db.transaction().execute((trx) => insertEvents(trx, [newEvent(undefined, told)]))
+  expect((await scrape(db)).filter((line) => line.includes('waiting'))).toEqual([
+    'latchkey_events_waiting{environment="live",disposition="held"} 1',
+    'latchkey_events_waiting{environment="live",disposition="quarantined"} 0',
+    'latchkey_events_waiting{environment="sandbox",disposition="held"} 0',
+    'latchkey_events_waiting{environment="sandbox",disposition="quarantined"} 0',
+    'latchkey_oldest_waiting_event_age_seconds{environment="live",disposition="held"} 60',
+  ])
+})
+
 it('leaves out what is not known, and endpoints that are not configured', async () => {
   const db = await temporaryStore()
   const paces = { live: { ...PACE, meanInterval: null }, removed: PACE }
