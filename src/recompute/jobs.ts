@@ -112,6 +112,8 @@ export function createRecomputeJobs(deps: RecomputeJobsDeps) {
    * @throws {LatchkeyError} `rebuild_running`, `replay_running`: another one is running
    */
   async function start(kind: Job['kind'], plan: RecomputePlan): Promise<Job> {
+    // Its end is shown before it has given back its turn.
+    if (running !== null && !isRunning(running.job)) await running.ended
     const before = await known()
     const other = running?.job ?? before.find(isRunning)
     if (other !== undefined) {

@@ -33,11 +33,11 @@ async function storeWith(settings: Readonly<Record<string, string>> = {}) {
   return { ...store, stored }
 }
 
-function jobsOn({ db, recompute }: RecomputeStore) {
+function jobsOn({ db, recompute }: RecomputeStore, givenBack: Promise<unknown> = Promise.resolve()) {
   const warnings: string[] = []
   const jobs = createRecomputeJobs({
     compare: (plan, { onProgress = () => {} }) => recompute(plan, { onProgress }),
-    alone: (work) => work(recompute),
+    alone: (work) => work(recompute).finally(() => givenBack),
     db,
     writeSync: (name, change) => db.transaction().execute((trx) => performSyncWrite(trx, name, change, NOW)),
     isRecomputing: async () => false,
@@ -106,4 +106,18 @@ it('what only a newer Latchkey knows of a job is not shown, and hinders nothing'
   await jobs.startComparison('verification', ['live'], null, 1)
   await jobs.close()
   expect(await jobs.last('verification')).toMatchObject({ outcome: { state: 'done' } })
+})
+
+it('a job whose end is shown hinders no other, though its turn is not given back yet', async () => {
+  const { promise: givenBack, resolve: giveBack } = Promise.withResolvers<void>()
+  const { jobs } = jobsOn(await storeWith(), givenBack)
+  await jobs.startComparison('verification', ['live'], null, 1)
+  await expect.poll(() => jobs.last('verification')).toMatchObject({ outcome: { state: 'done' } })
+  const next = jobs.startComparison('policy diff', ['live'], DOCUMENTED_POLICY, 1)
+  next.catch(() => {})
+  // By then it has looked which jobs there are.
+  await jobs.replays()
+  giveBack()
+  expect(await next).toMatchObject({ kind: 'policy diff', number: 2 })
+  await jobs.close()
 })
