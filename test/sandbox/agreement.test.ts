@@ -1,21 +1,10 @@
 import { describe, expect, it } from 'vitest'
+import { EXAMPLE_POLICY } from '../../src/config/policy.js'
 import { configuredFolder, keyEntry, serveHere } from '../world.js'
-import { disagreementsAt, disagreementsNow, playYear } from './merchant-year.js'
+import { compareYear } from './merchant-year.js'
 import { day, START, startService } from './service.js'
 
 const READER = 'lk_agreement'
-const POLICY = {
-  grantOn: {
-    card: ['payment.authorized', 'checkout.succeeded', 'payment.succeeded'],
-    crypto: ['payment.succeeded'],
-    unknown: ['payment.succeeded'],
-  },
-  revokeOn: {
-    card: ['payment.failed', 'payment.refunded', 'subscription.expired', 'payment.chargeback'],
-    crypto: ['payment.failed', 'subscription.expired'],
-    unknown: ['payment.failed', 'payment.refunded', 'subscription.expired', 'payment.chargeback'],
-  },
-}
 const SECRETS = { v3: 'whsec_agreement_current', v2: 'whsec_agreement_legacy' }
 
 interface Heard {
@@ -36,7 +25,7 @@ async function begin({ generations, seed, clock, aheadAtMost }: Heard) {
   const folder = configuredFolder({
     endpoints: { v3: endpointOf(SECRETS.v3), v2: endpointOf(SECRETS.v2) },
     api: { keys: [{ ...keyEntry('app', READER), environments: ['sandbox'] }] },
-    policy: POLICY,
+    policy: EXAMPLE_POLICY,
   })
   const now = (): number => Date.parse(clock)
   const daemon = await serveHere(folder, { now })
@@ -51,38 +40,30 @@ async function begin({ generations, seed, clock, aheadAtMost }: Heard) {
 /** More by hand: `SEEDS=100 npx vitest run test/sandbox/agreement.test.ts`. */
 const SEEDS = Array.from({ length: Number(process.env.SEEDS ?? 1) }, (_, n) => n + 1)
 
+const YEAR = { customers: 12, months: 8, pace: 8 }
+
 describe('access in the daemon is the truth of the sandbox at every month’s end', () => {
   it.each(
     SEEDS.flatMap((seed) => [
-      { heard: 'v3', generations: ['v3'], seed } as const,
-      { heard: 'v2', generations: ['v2'], seed } as const,
-      { heard: 'both generations', generations: ['v3', 'v2'], seed } as const,
+      { heard: 'v3', generations: ['v3'], swapsPlans: true, seed } as const,
+      { heard: 'v2', generations: ['v2'], swapsPlans: false, seed } as const,
+      { heard: 'both generations', generations: ['v3', 'v2'], swapsPlans: true, seed } as const,
     ]),
-  )('and now, a year ahead of its clock, heard in $heard, with seed $seed', async ({ generations, seed }) => {
-    const { daemon, service } = await begin({ generations, seed, clock: START, aheadAtMost: '10y' })
-    const differing: object[] = []
-    const ends: string[] = []
-    await playYear(service, {
-      ...{ seed, customers: 12, months: 12, pace: 8, swapsPlans: generations.some((one) => one === 'v3') },
-      async onMonthEnd(at) {
-        ends.push(at)
-        differing.push(...(await disagreementsNow(service, daemon, READER, at)))
-      },
-    })
-    for (const at of ends) differing.push(...(await disagreementsAt(service, daemon, READER, at)))
-    expect({ seed, differing }).toEqual({ seed, differing: [] })
-  })
+  )(
+    'and now, ahead of its clock, heard in $heard, with seed $seed',
+    async ({ generations, swapsPlans, seed }) => {
+      const { daemon, service } = await begin({ generations, seed, clock: START, aheadAtMost: '10y' })
+      const options = { ...YEAR, seed, swapsPlans, isAhead: true }
+      const { differing } = await compareYear(service, daemon, READER, options)
+      expect({ seed, differing }).toEqual({ seed, differing: [] })
+    },
+  )
 
   it('of a year that is past', async () => {
     const seed = 101
     const { daemon, service } = await begin({ generations: ['v3', 'v2'], seed, clock: day(460) })
-    const ends: string[] = []
-    await playYear(service, {
-      ...{ seed, customers: 12, months: 12, pace: 8, swapsPlans: true },
-      onMonthEnd: async (at) => void ends.push(at),
-    })
-    const differing: object[] = []
-    for (const at of ends) differing.push(...(await disagreementsAt(service, daemon, READER, at)))
+    const options = { ...YEAR, seed, swapsPlans: true, isAhead: false }
+    const { differing } = await compareYear(service, daemon, READER, options)
     expect({ seed, differing }).toEqual({ seed, differing: [] })
   })
 })

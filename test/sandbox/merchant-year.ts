@@ -17,8 +17,6 @@ export interface YearOptions {
   readonly pace: number
   /** Whether a plan may change within a cycle: the legacy vocabulary has no word for it. */
   readonly swapsPlans: boolean
-  /** Awaited at the end of each month, by the sandbox's clock, when everything that happened is delivered. */
-  readonly onMonthEnd: (at: string) => Promise<void>
 }
 
 const CARD_AND_CRYPTO = ['CARD', 'CRYPTO']
@@ -35,6 +33,10 @@ const ONE_TIME = {
   ticket: { priceCents: '700', frequencyInDays: null, paymentMethods: CARD_AND_CRYPTO },
 }
 type ProductName = keyof typeof PLANS | keyof typeof ONE_TIME
+
+const MONTH_MS = 30.4 * 24 * 60 * 60 * 1000
+const WEEKS = 4
+const FOUNDERS = 8
 
 /** Numbers from 0 to 1, the same for the same seed. */
 function drawing(seed: number): () => number {
@@ -124,7 +126,11 @@ function actsOf(
 
   const bought: Readonly<Record<string, Act>> = {
     'a plan by card': async () =>
-      (await buy(pick(['basic', 'pro', 'team', 'yearly'] as const) ?? 'pro', card('tok_good'))) !== null,
+      (await buy(pick(['basic', 'pro', 'team'] as const) ?? 'pro', card('tok_good'))) !== null,
+    'a year': async () => {
+      if (is(0.7)) return (await buy('yearly', card('tok_good'))) !== null
+      return (await pay((await buy('yearly', { crypto: {} }))?.payment.id)) !== null
+    },
     'a plan by wallet': async () => (await buy('pro', { ...card('tok_good'), method: 'WALLET_B' })) !== null,
     'a plan with 3DS': async () => {
       const created = await buy('team', card('tok_3ds'))
@@ -236,8 +242,8 @@ async function everyItem({ data }: Asked, path: string): Promise<readonly Json[]
 }
 
 /** @returns how often each thing happened */
-export async function playYear(service: Asked, options: YearOptions) {
-  const { seed, months, pace, onMonthEnd } = options
+async function playYear(service: Asked, options: YearOptions, onMonthEnd: (at: string) => Promise<void>) {
+  const { seed, months, pace } = options
   const { data } = service
   const products = {} as Record<ProductName, string>
   for (const [name, terms] of Object.entries({ ...PLANS, ...ONE_TIME })) {
@@ -246,27 +252,38 @@ export async function playYear(service: Asked, options: YearOptions) {
   }
   const chance = chanceOf(seed)
   const ledger: Ledger = { subscriptions: [], payments: [], charges: new Set() }
-  const acts = Object.entries(actsOf(service, chance, products, ledger, options))
+  const byName = actsOf(service, chance, products, ledger, options)
+  const acts = Object.entries(byName)
   const happened = new Map<string, number>(acts.map(([name]) => [name, 0]))
-  const advance = (by: string) => data('POST /sandbox/clock/advance', { by })
-  for (let week = 1; week <= months * 4; week += 1) {
+  const advance = (by: object) => data('POST /sandbox/clock/advance', by)
+  const now = async (): Promise<number> => Date.parse((await data('GET /sandbox/clock')).now)
+  const start = await now()
+  // Early enough for a second one.
+  for (let count = 0; count < FOUNDERS; count += 1) await byName['a year']?.()
+  for (let week = 1; week <= months * WEEKS; week += 1) {
     await data('POST /sandbox/faults', { duplicate: 0.3, reorder: true })
     ledger.subscriptions = await everyItem(service, '/v3/subscriptions')
     ledger.payments = await everyItem(service, '/v3/payments')
     for (let count = 0; count < pace; count += 1) {
-      const [name, act] = chance.pick(acts) ?? acts[0] ?? []
-      if (name === undefined || act === undefined) break
-      if (await act()) happened.set(name, (happened.get(name) ?? 0) + 1)
-      if (chance.is(0.3)) await advance(`${1 + chance.below(40)}h`)
+      const [name = '', act] = chance.pick(acts) ?? []
+      if (await act?.()) happened.set(name, (happened.get(name) ?? 0) + 1)
+      if (chance.is(0.2)) await advance({ by: `${1 + chance.below(24)}h` })
     }
-    await advance(`${2 + chance.below(4)}d`)
-    if (week % 4 > 0) continue
+    const end = start + (week * MONTH_MS) / WEEKS
+    if ((await now()) < end) await advance({ to: new Date(end).toISOString() })
+    if (week % WEEKS > 0) continue
     // What was shuffled is at most a day late.
     await service.call('DELETE /sandbox/faults')
-    await advance('25h')
-    await onMonthEnd((await data('GET /sandbox/clock')).now)
+    await advance({ by: '25h' })
+    await onMonthEnd(new Date(await now()).toISOString())
   }
-  return Object.fromEntries(happened)
+  const years = (await everyItem(service, '/v3/payments')).filter(
+    (one) => one.productId === products.yearly && one.status === 'COMPLETED',
+  )
+  const renewed = [...Map.groupBy(years, (one) => one.subscriptionId).values()].filter(
+    (own) => own.length > 1,
+  )
+  return happened.set('renewal of a year', renewed.length)
 }
 
 /** Everyone who has bought anything: the list of customers leaves those out who were deleted. */
@@ -285,52 +302,41 @@ interface Disagreement {
 
 type Daemon = Pick<AskedDaemon, 'url'>
 
-async function truthAt({ data }: Asked, at: string): Promise<ReadonlyMap<string, readonly string[]>> {
-  const { access } = await data(`GET /sandbox/truth?at=${encodeURIComponent(at)}`)
-  const byCustomer = Map.groupBy(access as readonly Json[], ({ customerId }) => String(customerId))
-  return new Map(
-    [...byCustomer].map(([id, own]) => [id, own.map(({ productId }) => String(productId)).sort()]),
-  )
+/** The products that each customer may use. */
+type Access = ReadonlyMap<string, readonly string[]>
+
+function byCustomer(access: readonly Json[]): Access {
+  const grouped = Map.groupBy(access, ({ customerId }) => String(customerId))
+  return new Map([...grouped].map(([id, own]) => [id, own.map(({ productId }) => String(productId)).sort()]))
 }
 
-function compared(
-  at: string,
-  truth: ReadonlyMap<string, readonly string[]>,
-  given: ReadonlyMap<string, readonly string[]>,
-): readonly Disagreement[] {
+async function truthAt({ data }: Asked, at: string): Promise<Access> {
+  return byCustomer((await data(`GET /sandbox/truth?at=${encodeURIComponent(at)}`)).access)
+}
+
+function compared(at: string, truth: Access, given: Access): readonly Disagreement[] {
   return [...new Set([...truth.keys(), ...given.keys()])].flatMap((customerId) => {
     const [own, real] = [given.get(customerId) ?? [], truth.get(customerId) ?? []]
     return own.join() === real.join() ? [] : [{ at, customerId, daemon: own, truth: real }]
   })
 }
 
-/** Access as of an instant: the daemon's answer for each customer, beside the truth. */
-export async function disagreementsAt(
-  service: Asked,
-  daemon: Daemon,
-  key: string,
-  at: string,
-): Promise<readonly Disagreement[]> {
+/** Access as of an instant, of everyone. */
+async function accessAt(daemon: Daemon, key: string, buyers: readonly string[], at: string): Promise<Access> {
   const given = new Map<string, readonly string[]>()
-  for (const customerId of await buyersIn(service)) {
+  for (const customerId of buyers) {
     const answer = await ask(daemon, `/entitlements/${customerId}?at=${encodeURIComponent(at)}`, key)
     const { entitlements } = (await answer.json()) as Json
     const active = entitlements.filter((one: Json) => one.active)
     given.set(customerId, active.map((one: Json) => String(one.productId)).sort())
   }
-  return compared(at, await truthAt(service, at), given)
+  return given
 }
 
 /** Access now, which the daemon answers as of the newest event of each source. */
-export async function disagreementsNow(
-  service: Asked,
-  daemon: Daemon,
-  key: string,
-  at: string,
-): Promise<readonly Disagreement[]> {
-  const buyers = await buyersIn(service)
+async function accessNow(service: Asked, daemon: Daemon, key: string): Promise<Access> {
   const products = await everyItem(service, '/v3/products')
-  const checks = buyers.flatMap((customerId) =>
+  const checks = (await buyersIn(service)).flatMap((customerId) =>
     products.map(({ id: productId }) => ({ customerId, productId })),
   )
   const answer = await fetch(`${daemon.url}/entitlements/check`, {
@@ -340,10 +346,37 @@ export async function disagreementsNow(
   })
   const { results } = (await answer.json()) as Json
   expect(results).toHaveLength(checks.length)
-  const active = (results as readonly Json[]).filter((one) => one.active)
-  const given = Map.groupBy(active, ({ customerId }) => String(customerId))
-  const sorted = [...given].map(
-    ([id, own]) => [id, own.map(({ productId }) => String(productId)).sort()] as const,
-  )
-  return compared(at, await truthAt(service, at), new Map(sorted))
+  return byCustomer((results as readonly Json[]).filter((one) => one.active))
+}
+
+/** Plays a year, and compares what the daemon says with the truth, as of each month's end. */
+export async function compareYear(
+  service: Asked,
+  daemon: Daemon,
+  key: string,
+  {
+    isAhead,
+    ...options
+  }: YearOptions & {
+    /** Whether the daemon's clock is behind the year, so that now is the month's end for it, too. */
+    readonly isAhead: boolean
+  },
+) {
+  const differing: Disagreement[] = []
+  const ends: string[] = []
+  const happened = await playYear(service, options, async (at) => {
+    ends.push(at)
+    if (isAhead)
+      differing.push(...compared(at, await truthAt(service, at), await accessNow(service, daemon, key)))
+  })
+  const buyers = await buyersIn(service)
+  let active = 0
+  for (const at of ends) {
+    const truth = await truthAt(service, at)
+    active += [...truth.values()].flat().length
+    differing.push(...compared(at, truth, await accessAt(daemon, key, buyers, at)))
+  }
+  // Neither side may agree by having nothing to say.
+  expect(active).toBeGreaterThan(10 * ends.length)
+  return { happened, months: ends.length, differing }
 }
