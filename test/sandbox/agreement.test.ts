@@ -40,7 +40,7 @@ async function begin({ generations, seed, clock, aheadAtMost }: Heard) {
 /** More by hand: `SEEDS=100 npx vitest run test/sandbox/agreement.test.ts`. */
 const SEEDS = Array.from({ length: Number(process.env.SEEDS ?? 1) }, (_, n) => n + 1)
 
-const YEAR = { customers: 12, months: 8, pace: 8 }
+const YEAR = { customers: 10, months: 6, pace: 7 }
 
 describe('access in the daemon is the truth of the sandbox at every month’s end', () => {
   it.each(
