@@ -5,7 +5,7 @@
 
 import { expect } from 'vitest'
 import { type AskedDaemon, ask } from '../world.js'
-import type { Json, Service } from './service.js'
+import { DAY_MS, type Json, type Service } from './service.js'
 
 type Asked = Pick<Service, 'call' | 'data'>
 
@@ -34,9 +34,17 @@ const ONE_TIME = {
 }
 type ProductName = keyof typeof PLANS | keyof typeof ONE_TIME
 
-const MONTH_MS = 30.4 * 24 * 60 * 60 * 1000
+const PLAN_NAMES = Object.keys(PLANS) as readonly (keyof typeof PLANS)[]
+
+const MONTH_MS = 30.4 * DAY_MS
 const WEEKS = 4
 const FOUNDERS = 8
+
+/**
+ * Between two changes of a plan. No event says which charge paid which change, so the rules take the nearest one within
+ * a day: a change without a charge would get that of another one.
+ */
+const APART_MS = DAY_MS + 60 * 60 * 1000
 
 /** Numbers from 0 to 1, the same for the same seed. */
 function drawing(seed: number): () => number {
@@ -53,6 +61,8 @@ interface Ledger {
   payments: readonly Json[]
   /** Of plan changes. */
   readonly charges: Set<string>
+  /** When each subscription changed its plan within a cycle, by its id. */
+  readonly swappedAt: Map<string, number>
 }
 
 type Chance = ReturnType<typeof chanceOf>
@@ -77,11 +87,11 @@ function actsOf(
   ledger: Ledger,
   { customers, swapsPlans }: YearOptions,
 ): Readonly<Record<string, Act>> {
-  const does = async (words: string, body: object = {}): Promise<Json> => {
+  const does = async (words: string, body?: object): Promise<Json> => {
     const { status, body: answer } = await call(words, body)
     return status < 300 ? (answer.data ?? {}) : null
   }
-  const did = async (words: string, body: object = {}): Promise<boolean> => (await does(words, body)) !== null
+  const did = async (words: string, body?: object): Promise<boolean> => (await does(words, body)) !== null
   const pay = (id: string | undefined, how: object = {}) => does(`POST /sandbox/payments/${id}/pay`, how)
   const advance = (by: string) => does('POST /sandbox/clock/advance', { by })
   const customerEmail = () => `customer-${below(customers)}@example.com`
@@ -116,6 +126,21 @@ function actsOf(
       ...how,
     })
     if (changed?.payment) ledger.charges.add(changed.payment.id)
+    return changed
+  }
+  const swap = async (subscription: Json, name: ProductName, how: object): Promise<Json> => {
+    const [one, clock] = [
+      await does(`GET /v3/subscriptions/${subscription?.id}`),
+      await does('GET /sandbox/clock'),
+    ]
+    const plan = PLAN_NAMES.find((known) => products[known] === one?.productId)
+    if (plan === undefined) return null
+    const now = Date.parse(clock.now)
+    const left = Date.parse(one.currentCycleDueAt) - now
+    const isMidCycle = left > APART_MS && left < PLANS[plan].frequencyInDays * DAY_MS - APART_MS
+    if (!isMidCycle || now - (ledger.swappedAt.get(one.id) ?? 0) < APART_MS) return null
+    const changed = await changePlan(one, name, how)
+    if (changed !== null) ledger.swappedAt.set(one.id, now)
     return changed
   }
   const card = (token: string) => ({ card: { tokenizedInstrument: token } })
@@ -171,14 +196,13 @@ function actsOf(
     },
   }
   const swaps: Readonly<Record<string, Act>> = {
-    upgrade: async () => (await changePlan(oneOf('ACTIVE', isOn('basic')), 'pro', {})) !== null,
+    upgrade: async () => (await swap(oneOf('ACTIVE', isOn('basic')), 'pro', {})) !== null,
     'upgrade without a charge': async () =>
-      (await changePlan(oneOf('ACTIVE', isOn('basic', 'pro', 'coins')), 'team', { proration: 'none' })) !==
-      null,
+      (await swap(oneOf('ACTIVE', isOn('basic', 'pro', 'coins')), 'team', { proration: 'none' })) !== null,
     'upgrade to a year': async () =>
-      (await changePlan(oneOf('ACTIVE', isOn('pro', 'team')), 'yearly', {})) !== null,
+      (await swap(oneOf('ACTIVE', isOn('pro', 'team')), 'yearly', {})) !== null,
     'upgrade with 3DS': async () => {
-      const changed = await changePlan(oneOf('ACTIVE', isOn('basic', 'pro')), 'team', card('tok_3ds'))
+      const changed = await swap(oneOf('ACTIVE', isOn('basic', 'pro')), 'team', card('tok_3ds'))
       return (await pay(changed?.payment?.id, { outcome: is(0.7) ? 'success' : '3ds_failed' })) !== null
     },
     'refund of an upgrade': () => refund(pick([...ledger.charges])),
@@ -251,7 +275,7 @@ async function playYear(service: Asked, options: YearOptions, onMonthEnd: (at: s
     products[name as ProductName] = id
   }
   const chance = chanceOf(seed)
-  const ledger: Ledger = { subscriptions: [], payments: [], charges: new Set() }
+  const ledger: Ledger = { subscriptions: [], payments: [], charges: new Set(), swappedAt: new Map() }
   const byName = actsOf(service, chance, products, ledger, options)
   const acts = Object.entries(byName)
   const happened = new Map<string, number>(acts.map(([name]) => [name, 0]))
