@@ -192,6 +192,24 @@ function loadedBy(file: string, loaded = new Set<string>()): readonly string[] {
   return [...loaded]
 }
 
+const DIST = join(ROOT, 'dist', 'src')
+
+/** The sources in the built files that these ones can load, at once or by a call. */
+function builtInto(...entries: readonly string[]): readonly string[] {
+  const seen = new Set<string>()
+  const read = (file: string): readonly string[] => {
+    if (seen.has(file)) return []
+    seen.add(file)
+    const text = readFileSync(file, 'utf8')
+    const loads = text.matchAll(/\b(?:from |import |import\()"(\.[^"]+)"/g)
+    const own = [...text.matchAll(/^\/\/(?:#region)? (src\/\S+\.ts)$/gm)].map(([, name = '']) => name)
+    return [...own, ...[...loads].flatMap(([, name = '']) => read(join(dirname(file), name)))]
+  }
+  return entries.flatMap((entry) => read(join(DIST, entry)))
+}
+
+const ofSandbox = (sources: readonly string[]) => sources.filter((name) => partOf(name) === 'sandbox')
+
 /** The packages that loading those files loads; what is Node's own is there anyway. */
 function packagesOf(loaded: readonly string[]): readonly string[] {
   const found = imports.filter((one) => !isOwn(one) && one.when === 'loaded' && loaded.includes(one.from))
@@ -288,6 +306,19 @@ describe('the architecture', () => {
     const packages = packagesOf(loadedBy('src/daemon.ts'))
     expect(packages).toContain('kysely')
     expect(packages.filter((name) => /discord|grammy|^pg$|node-cron/.test(name))).toEqual([])
+  })
+
+  it('builds the daemon and its threads without the sandbox, which only its own command loads', () => {
+    expect(ofSandbox(builtInto('sandbox/sandbox.js')).length).toBeGreaterThan(20)
+    expect(ofSandbox(builtInto('cli/main.js')).length).toBeGreaterThan(20)
+    const threads = readdirSync(DIST, { recursive: true, encoding: 'utf8' }).filter((name) =>
+      name.endsWith('-thread.js'),
+    )
+    expect(threads).toHaveLength(5)
+    const served = builtInto('index.js', 'chunks/run-daemon.js', ...threads)
+    expect(served).toContain('src/cli/run-daemon.ts')
+    expect(served.length).toBeGreaterThan(100)
+    expect(ofSandbox(served)).toEqual([])
   })
 
   it('reads the clock and the environment only where the program is put together', () => {

@@ -197,7 +197,10 @@ export function command<Table extends OptionTable = Record<never, never>>(
       one.addOption(optionOf(key, option, context))
     if (declared.helpEnd !== undefined) one.addHelpText('after', declared.helpEnd())
     withExamples(one, ...(declared.examples ?? [words]))
+    if (declared.isDefault) one.allowExcessArguments()
     one.action(async () => {
+      const [unknown] = declared.isDefault ? one.args : []
+      if (unknown !== undefined) throw new LatchkeyError('usage', `unknown command '${first} ${unknown}'`)
       const options = one.opts<ValuesOf<Table> & SharedOptions>()
       await declared.run({
         options,

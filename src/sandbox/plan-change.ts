@@ -228,6 +228,11 @@ export function cancelPlanChange(
       'No such plan change is queued: read the subscription again.',
     )
   }
+  if (subscription.status === 'PAST_DUE') {
+    const message =
+      'The renewal that makes the change is past due, and is charged at the price of the new plan.'
+    throw new ServiceError('PLAN_CHANGE_NOT_CANCELABLE', message)
+  }
   const at = world.tick()
   const changes = withoutPendingChange(subscription, at)
   const without = world.put('subscription', { ...subscription, changes, updatedAt: at })

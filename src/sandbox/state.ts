@@ -64,10 +64,15 @@ function deliveryIn({ seq, body, event = '' }: Row): Placed<Delivery> {
 
 export type State = ReturnType<typeof openState>
 
-/** @param file null: in memory, forgotten at the end. @throws SQLite's own errors; `SQLITE_BUSY`: another sandbox runs on it */
+/** @param file null: in memory, forgotten at the end. @throws SQLite's own errors; `SQLITE_BUSY`: another sandbox runs on it; `NOT_A_SANDBOX` */
 export function openState(file: string | null) {
   const db = new Sqlite(file ?? ':memory:', { timeout: 0 })
   db.pragma('locking_mode = exclusive')
+  const tables = db.prepare<[], string>(`select name from sqlite_schema where type = 'table'`).pluck().all()
+  if (tables.length > 0 && !tables.includes('record')) {
+    db.close()
+    throw Object.assign(new Error(`${file} is the database of something else`), { code: 'NOT_A_SANDBOX' })
+  }
   db.pragma('journal_mode = wal')
   db.pragma('synchronous = normal')
   db.exec(SCHEMA)

@@ -288,11 +288,16 @@ export function retryRenewal(world: World, subscription: Subscription): void {
 export function graceEnds(world: World, subscription: Subscription): void {
   const payment = world.find('payment', subscription.renewalPaymentId)
   if (subscription.status !== 'PAST_DUE') return
-  // A deposit that is on its way has come in time.
-  if (payment?.status === 'RECEIVED' || payment?.status === 'BRIDGING') {
+  // It has come in time.
+  if (isArriving(payment)) {
     return void world.schedule('subscription.grace', subscription.id, world.now + DAY_MS)
   }
   end(world, subscription, 'EXPIRED')
+}
+
+/** Whether a deposit is on its way, and will be there whatever happens to what it pays. */
+function isArriving(payment: Payment | undefined): boolean {
+  return payment?.status === 'RECEIVED' || payment?.status === 'BRIDGING'
 }
 
 /** @throws {ServiceError} `SUBSCRIPTION_NOT_CANCELABLE` */
@@ -303,6 +308,10 @@ export function cancelSubscription(
 ): Subscription {
   if (!isRunning(subscription)) {
     const message = `The subscription is ${subscription.status}: it can't be canceled.`
+    throw new ServiceError('SUBSCRIPTION_NOT_CANCELABLE', message)
+  }
+  if (isArriving(world.find('payment', subscription.renewalPaymentId))) {
+    const message = 'The deposit of the next cycle is being confirmed: cancel once it has been.'
     throw new ServiceError('SUBSCRIPTION_NOT_CANCELABLE', message)
   }
   // While a renewal is past due, the period's end is over.

@@ -1,7 +1,8 @@
 /*
  * Who has access to what, by the service's own view of an instant: from payments and subscriptions as they are on
  * record, never from events. A cycle gives access while its payment stands, until the next one is paid or the
- * subscription ends; dunning and grace keep it. A plan change counts while its charge stands.
+ * subscription ends; dunning and grace keep it. Once that payment is taken back, the charge of a plan change that is paid
+ * afterwards takes its place. A plan change counts while its charge stands.
  */
 
 import type { Payment, Subscription } from './model.js'
@@ -61,8 +62,14 @@ function productOf(
   at: number,
 ): string | null {
   const cycle = charges.filter(({ purpose }) => purpose === 'cycle').reduce(latest, undefined)
-  if (cycle === undefined || !stands(cycle, at) || (endedAt !== null && endedAt <= at)) return null
+  if (cycle === undefined || (endedAt !== null && endedAt <= at)) return null
   const began = firstPaidAt(cycle)
+  const basis = charges
+    .filter(({ purpose }) => purpose === 'plan_change')
+    .filter((charge) => firstPaidAt(charge) >= began)
+    .sort((a, b) => firstPaidAt(a) - firstPaidAt(b))
+    .reduce((before, charge) => (stands(before, firstPaidAt(charge)) ? before : charge), cycle)
+  if (!stands(basis, at)) return null
   const inForce = changes.findLast(({ appliedAt, paymentId }) => {
     if (appliedAt === null || appliedAt < began || appliedAt > at) return false
     const charge = charges.find(({ id }) => id === paymentId)

@@ -257,6 +257,21 @@ describe('a queued change', () => {
   })
 })
 
+it('a change whose renewal is past due, at its price, is not called off', async () => {
+  const service = await startService()
+  const { id, customerId } = await subscribe(service)
+  const target = await plan(service, '900')
+  await change(service, id, { productId: target })
+  await service.data(`POST /sandbox/customers/${customerId}/card`, { outcome: 'soft_decline' })
+  await service.advance('31d')
+  const path = `POST /v3/subscriptions/${id}/cancel-plan-change`
+  expect(await service.refusal(path)).toBe('409 PLAN_CHANGE_NOT_CANCELABLE')
+  await service.data(`POST /sandbox/customers/${customerId}/card`, { outcome: 'success' })
+  await service.advance('3d')
+  expect(await subscriptionOf(service, id)).toMatchObject({ productId: target, status: 'ACTIVE' })
+  expect(await service.truth()).toMatchObject([{ productId: target }])
+})
+
 /** How each error of the document's table comes about. */
 const ERRORS: Readonly<Record<string, (service: Service) => Promise<string>>> = {
   async UNAUTHORIZED(service) {

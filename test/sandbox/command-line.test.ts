@@ -1,8 +1,9 @@
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import {
   configuredFolder,
+  databaseIn,
   entitlementsOf,
   keyEntry,
   latchkey,
@@ -10,9 +11,19 @@ import {
   run,
   serve,
   startProgram,
+  takeIn,
   temporaryFolder,
 } from '../world.js'
-import { createPayment, type Json, KEY, SECRET, type Service, startService, subscribe } from './service.js'
+import {
+  createPayment,
+  type Json,
+  KEY,
+  SECRET,
+  type Service,
+  startReceiver,
+  startService,
+  subscribe,
+} from './service.js'
 
 const where = ({ url }: Service): string => `--port ${new URL(url).port} --key ${KEY}`
 
@@ -102,8 +113,65 @@ describe('latchkey sandbox', () => {
       code: 2,
       stderr: expect.stringContaining('--key'),
     })
-    const odd = await run(temporaryFolder(), `sandbox create planet ${where(service)}`)
-    expect(odd).toMatchObject({ code: 2, stderr: expect.stringContaining('expected product, customer') })
+  })
+
+  it.each([
+    ['create planet', 'expected product, customer, payment, subscription, endpoint'],
+    ['create endpoint', 'name the address of your app with --url'],
+    ['create product --every often', '--every often: expected a number'],
+    ['cancel sub_1 --when later', '--when later: expected now or period-end'],
+    ['advance tomorrow', "can't advance tomorrow: expected a duration such as 30d, or a time such as"],
+    ['show planet', "can't show planet: expected an id that begins with pro_, cus_, pay_ or sub_, or clock,"],
+    ['show truth --at noon', '--at noon: expected a time such as'],
+    ['play nothing.json', 'nothing.json can\u0027t be read as a story: no such file or directory'],
+    ['fly', "unknown command 'sandbox fly'"],
+  ])('refuses %s before it asks', async (words, message) => {
+    const refused = await run(temporaryFolder(), `sandbox ${words} --port 1 --key ${KEY}`)
+    expect(refused).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining(message) })
+  })
+
+  it.each([
+    ['a file whose folder is missing', '--file no/such/folder.db', 'there is no folder'],
+    ['a file that is something else', '--file config.json', 'is not a file of a sandbox'],
+    ['the database of a daemon', '--file data/latchkey.db', 'is not a file of a sandbox'],
+    ['a file that is a folder', '--file .', "can't be opened"],
+  ])('does not start with %s, and leaves the key of a running one alone', async (_name, words, message) => {
+    const folder = configuredFolder('{ "endpoints": {} }'.padEnd(200))
+    mkdirSync(join(folder, 'data'))
+    await takeIn(folder, [])
+    const before = readFileSync(databaseIn(folder))
+    const refused = await run(folder, `sandbox start --port 0 --key ${KEY} ${words}`)
+    expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining(message) })
+    expect(readdirSync(join(folder, 'data'))).not.toContain('sandbox-key.txt')
+    expect(readFileSync(databaseIn(folder)).equals(before)).toBe(true)
+  })
+
+  it('says which port is taken, and how to name another', async () => {
+    const service = await startService()
+    const refused = await run(temporaryFolder(), `sandbox start ${where(service)}`)
+    expect(refused).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('name another port with --port'),
+    })
+  })
+
+  it('registers an app, which hears what follows', async () => {
+    const service = await startService()
+    const receiver = await startReceiver()
+    const endpoint = await asked(service, `create endpoint --url ${receiver.url} --generation v2`)
+    expect(endpoint).toMatchObject({ url: receiver.url, secret: expect.stringMatching(/^whsec_/) })
+    await subscribe(service)
+    expect(receiver.types()).toContain('SUBSCRIPTION_CREATED')
+  })
+
+  it('moves to a day, and shows who had access at a time', async () => {
+    const service = await startService()
+    const { customerId, productId } = await subscribe(service)
+    expect(await asked(service, 'advance 2026-01-20')).toEqual({ now: '2026-01-20T00:00:00.000Z' })
+    expect(await asked(service, 'show truth --at 2026-01-10')).toMatchObject({
+      access: [{ customerId, productId }],
+    })
+    expect(await asked(service, 'show truth --at 2025-12-01')).toMatchObject({ access: [] })
   })
 })
 
@@ -191,6 +259,9 @@ describe('latchkey sandbox beside a daemon', () => {
       { folder },
     )
     const [, url = ''] = await program.until(/sandbox on (http:\S+)/)
+    await program.until(
+      /delivers to nobody: register your app with\n {2}latchkey sandbox create endpoint --url /,
+    )
     const { stdout } = await run(folder, `sandbox show clock --port ${new URL(url).port}`)
     expect(stdout).toContain('2025-10-01T00:00:00.000Z')
   })

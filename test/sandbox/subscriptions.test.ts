@@ -382,6 +382,28 @@ describe('a subscription by crypto', () => {
     expect(service.receiver.types().at(-1)).toBe('subscription.expired')
   })
 
+  it.each([
+    ['is being confirmed', {}],
+    ['is being swapped', { mode: 'AUTOSWAP' }],
+  ])('can’t be canceled while the deposit of a renewal %s', async (_name, crypto) => {
+    const service = await startService()
+    const { id, payment } = await subscribe(service, { card: undefined, crypto })
+    await service.pay(payment.id)
+    await service.advance('31d')
+    const [renewal] = await paymentsOf(service, id)
+    await service.pay(renewal.id, 'mode' in crypto ? {} : { confirmations: 1 })
+    for (const atPeriodEnd of [true, false]) {
+      expect(await service.refusal(`POST /v3/subscriptions/${id}/cancel`, { atPeriodEnd })).toBe(
+        '409 SUBSCRIPTION_NOT_CANCELABLE',
+      )
+    }
+    await service.advance('1d')
+    expect(await subscriptionOf(service, id)).toMatchObject({ status: 'ACTIVE', currentCycle: 2 })
+    await service.data(`POST /v3/subscriptions/${id}/cancel`)
+    await service.advance('30d')
+    expect(await subscriptionOf(service, id)).toMatchObject({ status: 'CANCELED' })
+  })
+
   it('stays while a deposit that came in time is being confirmed', async () => {
     const service = await startService()
     const { id } = await begin(service)

@@ -105,6 +105,24 @@ describe('the truth about a subscription', () => {
     expect(await access(service)).toEqual([target])
   })
 
+  it('is back with the charge of an upgrade that is paid after the refund of the cycle, while that stands', async () => {
+    const service = await startService()
+    const { id, payment: cycle } = await subscribe(service)
+    const target = await createProduct(service, { ...MONTHLY, priceCents: '4900' })
+    const upgrade = async (productId: string) =>
+      (await service.data(`POST /v3/subscriptions/${id}/change-plan`, { productId })).payment
+    await service.advance('10d')
+    await refund(service, cycle.id)
+    expect(await access(service)).toEqual([])
+    const charge = await upgrade(target)
+    expect(await access(service)).toEqual([target])
+    await refund(service, charge.id)
+    expect(await access(service)).toEqual([])
+    const dearer = await createProduct(service, { ...MONTHLY, priceCents: '9900' })
+    await upgrade(dearer)
+    expect(await access(service)).toEqual([dearer])
+  })
+
   it('moves with a downgrade at its renewal, and with a swap that cost nothing', async () => {
     const service = await startService()
     const { id, productId } = await subscribe(service)

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { locateConfig } from '../../config/locate.js'
 import { LatchkeyError } from '../../errors.js'
+import { instantIn } from '../command.js'
 import type { CliContext, SharedOptions } from '../context.js'
 
 export const SANDBOX_PORT = 4690
@@ -36,6 +37,15 @@ function number(name: string, text: string | undefined): number | undefined {
   throw new LatchkeyError('usage', `--${name} ${text}: expected a number`)
 }
 
+/** @throws {LatchkeyError} `usage`: `what`, and the form of a time */
+function instantText(text: string, what: string): string {
+  const instant = instantIn(text)
+  if (instant !== null) return new Date(instant).toISOString()
+  throw new LatchkeyError('usage', `${what} a time such as 2026-03-01T00:00:00Z`)
+}
+
+const SHOWN: readonly string[] = ['clock', 'truth', 'deliveries', 'faults']
+
 const CREATABLE: Readonly<Record<string, (given: Given) => SandboxRequest>> = {
   product: ({ name = 'Product', price = '1900', currency = 'EUR', every }) =>
     post('/v3/products', {
@@ -45,6 +55,10 @@ const CREATABLE: Readonly<Record<string, (given: Given) => SandboxRequest>> = {
   customer: ({ email = 'customer@example.com', name }) => post('/sandbox/customers', { email, name }),
   payment: (given) => post('/v3/payments', checkoutOf(given)),
   subscription: (given) => post('/v3/subscriptions', checkoutOf(given)),
+  endpoint({ url, generation }) {
+    if (url === undefined) throw new LatchkeyError('usage', 'name the address of your app with --url')
+    return post('/v3/webhook-endpoints', { url, generation })
+  },
 }
 
 function checkoutOf({ product, customer, email = 'customer@example.com', ref, card }: Given): object {
@@ -55,11 +69,12 @@ function checkoutOf({ product, customer, email = 'customer@example.com', ref, ca
 
 export const SANDBOX_ACTS: Readonly<Record<string, Act>> = {
   create: {
-    about: 'create a product, a customer, a payment or a subscription',
+    about: 'create a product, a customer, a payment, a subscription or a webhook endpoint',
     argument: 'kind',
     examples: [
       'sandbox create product --name Gold --every 30',
       'sandbox create subscription --product Gold --email ann@example.com --card tok_good',
+      'sandbox create endpoint --url http://127.0.0.1:3000/webhooks',
     ],
     options: {
       name: 'the name of the product or the customer',
@@ -71,6 +86,8 @@ export const SANDBOX_ACTS: Readonly<Record<string, Act>> = {
       email: 'the email of who buys (default: customer@example.com)',
       ref: "the merchant's own reference",
       card: 'a test card to charge at once: tok_good, tok_soft_decline, tok_hard_decline, tok_3ds',
+      url: 'where your app takes webhooks; the answer has the secret that signs them',
+      generation: 'the events that it gets: v3 or v2 (default: v3)',
     },
     request(kind, given) {
       const request = CREATABLE[kind]?.(given)
@@ -128,8 +145,11 @@ export const SANDBOX_ACTS: Readonly<Record<string, Act>> = {
     argument: 'subscription',
     examples: ['sandbox cancel sub_1 --when period-end'],
     options: { when: 'now or period-end (default: now)' },
-    request: (subscription, { when = 'now' }) =>
-      post(`/v3/subscriptions/${id(subscription)}/cancel`, { atPeriodEnd: when === 'period-end' }),
+    request(subscription, { when = 'now' }) {
+      if (when !== 'now' && when !== 'period-end')
+        throw new LatchkeyError('usage', `--when ${when}: expected now or period-end`)
+      return post(`/v3/subscriptions/${id(subscription)}/cancel`, { atPeriodEnd: when === 'period-end' })
+    },
   },
   'change-plan': {
     about: 'move a subscription to another product',
@@ -151,7 +171,12 @@ export const SANDBOX_ACTS: Readonly<Record<string, Act>> = {
     argument: 'time',
     examples: ['sandbox advance 30d', 'sandbox advance 2026-03-01T00:00:00Z'],
     options: {},
-    request: (time) => post('/sandbox/clock/advance', /^\d+[smhd]$/.test(time) ? { by: time } : { to: time }),
+    request(time) {
+      if (/^\d+[smhd]$/.test(time)) return post('/sandbox/clock/advance', { by: time })
+      return post('/sandbox/clock/advance', {
+        to: instantText(time, `can't advance ${time}: expected a duration such as 30d, or`),
+      })
+    },
   },
   faults: {
     about: 'have deliveries go wrong; without options, end that',
@@ -176,14 +201,20 @@ export const SANDBOX_ACTS: Readonly<Record<string, Act>> = {
   show: {
     about: 'show a record by its id, or clock, truth, deliveries or faults',
     argument: 'what',
-    examples: ['sandbox show sub_1', 'sandbox show truth'],
-    options: {},
-    request(what) {
+    examples: ['sandbox show sub_1', 'sandbox show truth --at 2026-03-01'],
+    options: { at: 'who had access at this time, with truth (default: now)' },
+    request(what, { at }) {
       const kinds: Readonly<Record<string, string>> = {
         ...{ pro: '/v3/products', cus: '/v3/customers', pay: '/v3/payments', sub: '/v3/subscriptions' },
       }
       const known = kinds[what.split('_')[0] ?? '']
-      return { method: 'GET', path: known === undefined ? `/sandbox/${id(what)}` : `${known}/${id(what)}` }
+      if (known !== undefined) return { method: 'GET', path: `${known}/${id(what)}` }
+      if (!SHOWN.includes(what)) {
+        const message = `can't show ${what}: expected an id that begins with pro_, cus_, pay_ or sub_, or ${SHOWN.join(', ')}`
+        throw new LatchkeyError('usage', message)
+      }
+      const query = at === undefined ? '' : `?at=${id(instantText(at, `--at ${at}: expected`))}`
+      return { method: 'GET', path: `/sandbox/${what}${query}` }
     },
   },
 }

@@ -6,6 +6,7 @@ import { InvalidArgumentError } from 'commander'
 import { locateConfig } from '../../config/locate.js'
 import { LatchkeyError } from '../../errors.js'
 import { isJsonObject } from '../../provider/json.js'
+import { isSystemRefusal, refusalText } from '../../system-refusal.js'
 import { command, type GivenCommand, parseBetween, parseInstant, value, withDefault } from '../command.js'
 import { type CliContext, loadNamedConfig, type SharedOptions } from '../context.js'
 import { pathOf } from '../known.js'
@@ -43,19 +44,20 @@ const startCommand = command('sandbox start', {
     const keyFile = sandboxKeyFile(options, context)
     const key = options.key ?? readSandboxKey(keyFile) ?? `sk_sandbox_${randomBytes(18).toString('hex')}`
     mkdirSync(dirname(keyFile), { recursive: true, mode: 0o700 })
-    writeFileSync(keyFile, `${key}\n`, { mode: 0o600 })
+    const file = options.file === undefined ? undefined : resolve(context.folder, options.file)
     const { startSandbox } = await import('../../sandbox/sandbox.js')
     const sandbox = await startSandbox({
       ...{ key, endpoints: endpoints.map(({ url, secret, generation }) => ({ url, secret, generation })) },
       ...{ port: options.port, seed: options.seed, clock: context.now },
       ...(options.from !== undefined && { from: options.from }),
-      ...(options.file !== undefined && { file: resolve(context.folder, options.file) }),
+      ...(file !== undefined && { file }),
       report: (error) => context.err(`${error instanceof Error ? error.stack : String(error)}\n`),
-    }).catch((error: unknown) => {
-      if (!(error instanceof Error && 'code' in error && error.code === 'SQLITE_BUSY')) throw error
-      const message = `another sandbox uses ${options.file}: stop it, or name another file`
-      throw new LatchkeyError('usage', message, { cause: error })
+    }).catch((cause: unknown) => {
+      const message = startRefusal(cause, options.port, file)
+      throw message === null ? cause : new LatchkeyError('usage', message, { cause })
     })
+    // Only now: if this start fails, the key of the one that runs must stay there.
+    writeFileSync(keyFile, `${key}\n`, { mode: 0o600 })
     const delivers = endpoints.map(({ url, generation }) => `delivers to ${url} (${generation})`)
     const near =
       options.from === undefined ? endpoints.filter(({ aheadAtMostMs }) => aheadAtMostMs <= DAY_MS) : []
@@ -67,7 +69,11 @@ const startCommand = command('sandbox start', {
             `key ${key} (also in ${keyFile})`,
             ...(delivers.length > 0
               ? delivers
-              : ['delivers to nobody: register a webhook endpoint, or name a config']),
+              : [
+                  'delivers to nobody: register your app with',
+                  '  latchkey sandbox create endpoint --url http://127.0.0.1:3000/webhooks',
+                  'or name the config of a daemon with --config',
+                ]),
             ...near.map(
               ({ name }) =>
                 `mind: the daemon accepts no event of a clock that is moved over a day ahead; set endpoints.${name}.aheadAtMost to "10y", or start with --from in the past`,
@@ -81,6 +87,19 @@ const startCommand = command('sandbox start', {
     await sandbox.stop()
   },
 })
+
+/** What to do about a start that failed; null: nobody knows. */
+function startRefusal(error: unknown, port: number, file: string | undefined): string | null {
+  const code = error instanceof Error && 'code' in error ? error.code : null
+  if (code === 'EADDRINUSE')
+    return `something else listens on port ${port}, maybe another sandbox: stop it, or name another port with --port`
+  if (code === 'SQLITE_BUSY') return `another sandbox uses ${file}: stop it, or name another file`
+  if (code === 'SQLITE_NOTADB' || code === 'NOT_A_SANDBOX')
+    return `${file} is not a file of a sandbox: name another one`
+  if (file !== undefined && !existsSync(dirname(file)))
+    return `there is no folder ${dirname(file)} for the file: make it first`
+  return code === 'SQLITE_CANTOPEN' ? `${file} can't be opened: name a file that you may write` : null
+}
 
 /** Each sandbox endpoint of the config, once; one whose name says so hears the legacy generation. No config: none. */
 async function endpointsOf(options: SharedOptions, context: CliContext) {
@@ -132,7 +151,7 @@ async function doAct(
 }
 
 const ARGUMENTS: Readonly<Record<string, string>> = {
-  kind: 'product, customer, payment or subscription',
+  kind: 'product, customer, payment, subscription or endpoint',
   time: 'a duration such as 30d, or an instant',
   what: 'an id or an email, or clock, truth, deliveries, faults',
   payment: 'its id; or a subscription or an email, for the newest',
@@ -212,7 +231,8 @@ function readSteps(path: string): readonly Step[] {
     if (Array.isArray(steps) && steps.every((one) => isJsonObject(one) && typeof one.run === 'string'))
       return steps
   } catch (error) {
-    throw new LatchkeyError('usage', `${path} can't be read as a story: ${String(error)}`, { cause: error })
+    const reason = isSystemRefusal(error) ? refusalText(error) : 'it is not JSON'
+    throw new LatchkeyError('usage', `${path} can't be read as a story: ${reason}`, { cause: error })
   }
   throw new LatchkeyError('usage', `${path} is no story: expected a list of steps, each with "run"`)
 }
