@@ -27,8 +27,9 @@ export function prepare(delivery: DeliveryInput): PreparedDelivery {
   return { ...delivery, normalized, bodySha256, eventId: eventIdOf(normalized, bodySha256) }
 }
 
-function readDelivered({ body, environment, receivedAt, headers }: DeliveryInput): Normalized {
-  return normalise(body, { environment, receivedAt, isReport: headers === 'reported' })
+function readDelivered({ body, headers, ...receipt }: DeliveryInput): Normalized {
+  const { environment, receivedAt, aheadAtMostMs } = receipt
+  return normalise(body, { environment, receivedAt, aheadAtMostMs, isReport: headers === 'reported' })
 }
 
 function readAct(body: Buffer): Normalized {

@@ -122,6 +122,7 @@ const CHECKED_OUT = [
   'migrations',
   'config.schema.json',
   'openapi.json',
+  'openapi.html',
 ]
 
 /** A checkout after `npm ci`: with its dependencies, and built. */
