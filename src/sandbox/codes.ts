@@ -87,6 +87,10 @@ export class ServiceError extends Error {
   }
 }
 
+export function refuse(code: Code, message: string, options?: ServiceErrorOptions): never {
+  throw new ServiceError(code, message, options)
+}
+
 export interface FieldError {
   readonly field: string
   readonly message: string

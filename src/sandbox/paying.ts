@@ -1,19 +1,12 @@
 /* What a buyer does, and what the clock does: a payment moves, and what hangs on it follows. */
 
-import { ServiceError } from './codes.js'
+import { refuse } from './codes.js'
 import { type DepositSpec, finishBridge, takeDeposit } from './deposit.js'
 import { tellCustomer } from './events.js'
-import {
-  CARD_METHODS,
-  type Customer,
-  type Due,
-  type DueKind,
-  type Method,
-  type Outcome,
-  type Payment,
-} from './model.js'
-import { type CryptoChoice, chargeCard, chooseMethod, expire, failTechnically, isPayable } from './payment.js'
+import type { Customer, Due, DueKind, Method, Outcome, Payment, Subscription } from './model.js'
+import { chargeCard, chooseMethod, expire, fail, isPayable } from './payment.js'
 import { upgradeCharged } from './plan-change.js'
+import type { CryptoChoice } from './pricing.js'
 import {
   confirmCycle,
   followFirstPayment,
@@ -38,24 +31,22 @@ export interface PaySpec extends DepositSpec {
  * The buyer pays, or tries to.
  * @throws {ServiceError} `INVALID_PAYMENT_STATUS_TRANSITION`, `CHECKOUT_EMAIL_REQUIRED`, and those of the method
  */
-export function pay(world: World, given: Payment, spec: PaySpec): Payment {
-  const outcome = spec.outcome ?? 'success'
-  const isLate = given.status === 'AUTHORIZED' || given.status === 'RECEIVED' || given.status === 'BRIDGING'
-  if (isLate && outcome === 'technical_failure') return followed(world, failTechnically(world, given))
-  if (given.status === 'RECEIVED') return followed(world, takeDeposit(world, given, spec))
-  assertPayable(world, given)
-  const known = identify(world, given, spec.email)
-  const chosen = chooseMethod(
-    world,
-    known,
-    spec.method ?? known.method ?? firstMethod(world, known),
-    spec.crypto,
-  )
-  if (chosen.deposit !== null) {
-    const isFailed = outcome === 'technical_failure'
-    return followed(world, isFailed ? failTechnically(world, chosen) : takeDeposit(world, chosen, spec))
-  }
-  return followed(world, chargeCard(world, chosen, outcome, 'present'))
+export function pay(world: World, payment: Payment, spec: PaySpec): Payment {
+  return followed(world, paid(world, payment, spec))
+}
+
+function paid(world: World, payment: Payment, spec: PaySpec): Payment {
+  const { outcome = 'success', email, crypto } = spec
+  const breaks = outcome === 'technical_failure'
+  const isLate = ['AUTHORIZED', 'RECEIVED', 'BRIDGING'].includes(payment.status)
+  if (isLate && breaks) return fail(world, payment, outcome, 'present')
+  if (payment.status === 'RECEIVED') return takeDeposit(world, payment, spec)
+  assertPayable(world, payment)
+  const known = identify(world, payment, email)
+  const [first = 'CARD'] = world.find('product', known.productId)?.paymentMethods ?? []
+  const chosen = chooseMethod(world, known, spec.method ?? known.method ?? first, crypto)
+  if (chosen.deposit === null) return chargeCard(world, chosen, outcome, 'present')
+  return breaks ? fail(world, chosen, outcome, 'present') : takeDeposit(world, chosen, spec)
 }
 
 function assertPayable(world: World, payment: Payment): void {
@@ -65,26 +56,19 @@ function assertPayable(world: World, payment: Payment): void {
   const why = isOver ? `its subscription is ${subscription.status}` : `it is ${payment.status}`
   const late = payment.expiresAt !== null && world.now >= payment.expiresAt ? ' and past its deadline' : ''
   const message = `The payment ${payment.id} can't be paid: ${why}${late}.`
-  throw new ServiceError('INVALID_PAYMENT_STATUS_TRANSITION', message)
-}
-
-function firstMethod(world: World, { productId }: Payment): Method {
-  return world.find('product', productId)?.paymentMethods[0] ?? 'CARD'
+  refuse('INVALID_PAYMENT_STATUS_TRANSITION', message)
 }
 
 /** Everything that is paid has a customer: the hosted checkout asks for an email where none is known. */
-export function identify(world: World, payment: Payment, email: string | undefined): Payment {
+function identify(world: World, payment: Payment, email: string | undefined): Payment {
   if (payment.customerId !== null) return payment
   if (email === undefined) {
-    throw new ServiceError(
-      'CHECKOUT_EMAIL_REQUIRED',
-      'The payment has no customer: send the `email` of the buyer.',
-    )
+    refuse('CHECKOUT_EMAIL_REQUIRED', 'The payment has no customer: send the `email` of the buyer.')
   }
-  const { id } = customerByEmail(world, email, null)
+  const { id: customerId } = customerByEmail(world, email, null)
   const subscription = world.find('subscription', payment.subscriptionId)
-  if (subscription !== undefined) world.put('subscription', { ...subscription, customerId: id })
-  return world.put('payment', { ...payment, customerId: id, updatedAt: world.tick() })
+  if (subscription !== undefined) world.put('subscription', { ...subscription, customerId })
+  return world.update('payment', payment, { customerId })
 }
 
 /** The customer with that address, made if there is none; a name fills in only where none is known. */
@@ -94,18 +78,23 @@ export function customerByEmail(
   name: string | null,
   country: string | null = null,
 ): Customer {
-  const found = world
-    .list('customer', { email: email.toLowerCase() })
-    .find(({ deletedAt }) => deletedAt === null)
-  return found === undefined ? addCustomer(world, email, name, country) : fillIn(world, found, name, country)
-}
-
-function addCustomer(world: World, email: string, name: string | null, country: string | null): Customer {
+  const sharing = world.list('customer', { email: email.toLowerCase() })
+  const found = sharing.find(({ deletedAt }) => deletedAt === null)
+  if (found !== undefined) return fillIn(world, found, name, country)
   const at = world.tick()
   const customer = world.put('customer', {
-    ...{ id: world.makeId('cus'), email, name, country, card: 'success', deletedAt: null },
-    ...{ communityId: null, messengerId: null, communityUsername: null, messengerUsername: null },
-    ...{ createdAt: at, updatedAt: at },
+    id: world.makeId('cus'),
+    email,
+    name,
+    country,
+    card: 'success',
+    communityId: null,
+    messengerId: null,
+    communityUsername: null,
+    messengerUsername: null,
+    deletedAt: null,
+    createdAt: at,
+    updatedAt: at,
   })
   tellCustomer(world, 'created', customer)
   return customer
@@ -123,7 +112,7 @@ export function fillIn(
 }
 
 export function updateCustomer(world: World, changed: Customer): Customer {
-  const customer = world.put('customer', { ...changed, updatedAt: world.tick() })
+  const customer = world.update('customer', changed, {})
   tellCustomer(world, 'updated', customer)
   return customer
 }
@@ -138,38 +127,28 @@ export function followed(world: World, payment: Payment): Payment {
   return world.find('payment', payment.id) ?? payment
 }
 
-/** The tokens of test cards; any other is a card that works. */
-export function outcomeOfToken(token: string): Outcome {
-  const outcomes: Readonly<Record<string, Outcome>> = {
-    tok_soft_decline: 'soft_decline',
-    tok_hard_decline: 'hard_decline',
-    tok_3ds: '3ds_required',
-    tok_3ds_failed: '3ds_failed',
-    tok_technical_failure: 'technical_failure',
-  }
-  return outcomes[token] ?? 'success'
+const TEST_TOKENS: Readonly<Record<string, Outcome>> = {
+  tok_soft_decline: 'soft_decline',
+  tok_hard_decline: 'hard_decline',
+  tok_3ds: '3ds_required',
+  tok_3ds_failed: '3ds_failed',
+  tok_technical_failure: 'technical_failure',
 }
+/** Any other token is a card that works. */
+export const outcomeOfToken = (token: string): Outcome => TEST_TOKENS[token] ?? 'success'
 
-export function isCardMethod(method: Method): method is (typeof CARD_METHODS)[number] {
-  return CARD_METHODS.some((one) => one === method)
+const onPayment = (work: (world: World, payment: Payment) => Payment) => (world: World, id: string) => {
+  const payment = world.find('payment', id)
+  if (payment === undefined) return
+  const after = work(world, payment)
+  if (after !== payment) followed(world, after)
 }
-
-const onPayment =
-  (work: (world: World, payment: Payment) => Payment) =>
-  (world: World, id: string): void => {
-    const payment = world.find('payment', id)
-    if (payment === undefined) return
-    const after = work(world, payment)
-    if (after !== payment) followed(world, after)
-  }
 
 const onSubscription =
-  (work: (world: World, subscription: NonNullable<ReturnType<typeof findSubscription>>) => void) =>
-  (world: World, id: string): void => {
-    const subscription = findSubscription(world, id)
+  (work: (world: World, subscription: Subscription) => void) => (world: World, id: string) => {
+    const subscription = world.find('subscription', id)
     if (subscription !== undefined) work(world, subscription)
   }
-const findSubscription = (world: World, id: string) => world.find('subscription', id)
 
 /** What each kind does once its time has come. */
 const DUE: Readonly<Record<DueKind, (world: World, id: string) => void>> = {

@@ -1,21 +1,19 @@
 /* One subscription: its cycles, its dunning, its end. Plan changes are in `plan-change.ts`. */
 
-import { ServiceError } from './codes.js'
+import { refuse } from './codes.js'
 import { tellMethod, tellSubscription } from './events.js'
 import {
   CARD_METHODS,
-  type Context,
-  type Customer,
   DAY_MS,
-  type Outcome,
   type Payment,
   type Product,
   type SavedMethod,
   type ScheduledChange,
+  SUBSCRIPTION_MOVES,
   type Subscription,
   type SubscriptionStatus,
 } from './model.js'
-import { chargeCard, chooseMethod, createPayment, withdraw } from './payment.js'
+import { chargeCard, chooseMethod, createPayment, type PaymentSpec, withdraw } from './payment.js'
 import { pendingChange } from './views-v3.js'
 import type { World } from './world.js'
 
@@ -23,16 +21,6 @@ import type { World } from './world.js'
 const ATTEMPT_DAYS = [0, 1, 3, 6, 10, 15, 22, 30]
 /** How long a lapsed crypto cycle may still be paid. */
 const GRACE_MS = 7 * DAY_MS
-
-const MOVES: Readonly<Record<SubscriptionStatus, readonly SubscriptionStatus[]>> = {
-  INCOMPLETE: ['PENDING_3DS', 'PENDING_REDIRECT', 'ACTIVE', 'EXPIRED'],
-  PENDING_3DS: ['INCOMPLETE', 'PENDING_REDIRECT', 'ACTIVE', 'EXPIRED'],
-  PENDING_REDIRECT: ['INCOMPLETE', 'PENDING_3DS', 'ACTIVE', 'EXPIRED'],
-  ACTIVE: ['ACTIVE', 'PAST_DUE', 'CANCELED', 'EXPIRED'],
-  PAST_DUE: ['ACTIVE', 'PAST_DUE', 'CANCELED', 'EXPIRED'],
-  CANCELED: [],
-  EXPIRED: [],
-}
 
 /** Whether the first cycle is still to be paid. */
 export function isIncomplete({ status }: Subscription): boolean {
@@ -51,37 +39,30 @@ function changed(
   at = world.tick(),
 ): Subscription {
   const { status = subscription.status } = change
-  if (status !== subscription.status && !MOVES[subscription.status].includes(status)) {
+  const moves: readonly SubscriptionStatus[] = SUBSCRIPTION_MOVES[subscription.status]
+  if (status !== subscription.status && !moves.includes(status)) {
     throw new Error(
-      `The subscription ${subscription.id} is ${subscription.status}: it can't become ${status}.`,
+      `The subscription ${subscription.id} is ${subscription.status}, and can't become ${status}.`,
     )
   }
-  return world.put('subscription', { ...subscription, ...change, updatedAt: at })
+  return world.update('subscription', subscription, change, at)
 }
 
-export interface SubscriptionSpec {
-  readonly product: Product
-  readonly customer: Customer | undefined
-  readonly priceCents: number
-  readonly totalCycles: number | null
-  readonly context: Context
-  /** Of the first payment alone. */
-  readonly expiresAt?: number | null | undefined
-  readonly sessionId?: string
-  readonly customFields?: readonly object[] | null
-}
+/** What its first payment takes, and how often it is paid; null: until somebody ends it. */
+export interface SubscriptionSpec
+  extends Omit<PaymentSpec, 'purpose' | 'subscriptionId' | 'capture'>,
+    Pick<Subscription, 'totalCycles'> {}
 
 /** A subscription that waits for its first payment. */
 export function createSubscription(
   world: World,
-  spec: SubscriptionSpec,
+  { totalCycles, ...checkout }: SubscriptionSpec,
 ): { readonly subscription: Subscription; readonly payment: Payment } {
-  const { product, customer, context, priceCents, totalCycles, ...checkout } = spec
   const at = world.tick()
   const subscription = world.put('subscription', {
     id: world.makeId('sub'),
-    customerId: customer?.id ?? null,
-    productId: product.id,
+    customerId: checkout.customer?.id ?? null,
+    productId: checkout.product.id,
     status: 'INCOMPLETE',
     rail: null,
     currentCycle: 0,
@@ -95,15 +76,12 @@ export function createSubscription(
     renewalPaymentId: null,
     changes: [],
     endedAt: null,
-    ...context,
+    ...checkout.context,
     createdAt: at,
     updatedAt: at,
   })
-  const payment = createPayment(world, {
-    ...{ product, customer, priceCents, context, purpose: 'cycle', subscriptionId: subscription.id },
-    ...checkout,
-  })
-  return { subscription, payment }
+  const of = { purpose: 'cycle', subscriptionId: subscription.id } as const
+  return { subscription, payment: createPayment(world, { ...checkout, ...of }) }
 }
 
 /** A first payment shows in the status of its subscription, which otherwise tells nothing of a checkout. */
@@ -190,24 +168,17 @@ function saveMethod(world: World, { customerId, method }: Payment): void {
 
 export function attachMethod(world: World, customerId: string, type: SavedMethod['type']): SavedMethod {
   const at = world.tick()
-  const dates = { createdAt: at, updatedAt: at }
-  const method = world.put('method', {
-    ...{ id: world.makeId('pm'), customerId, type, last4: '4242', revokedAt: null },
-    ...dates,
-  })
+  const id = world.makeId('pm')
+  const fields = { id, customerId, type, last4: '4242', revokedAt: null, createdAt: at, updatedAt: at }
+  const method = world.put('method', fields)
   tellMethod(world, 'attached', method)
   return method
 }
 
 /** The newest one that was not revoked. */
-export function savedMethod(world: World, customerId: string): SavedMethod | undefined {
+export function savedMethod(world: World, customerId: string | null): SavedMethod | undefined {
+  if (customerId === null) return undefined
   return world.list('method', { customerId }).find(({ revokedAt }) => revokedAt === null)
-}
-
-/** What an off-session charge of the customer does: without a saved card there is nothing to charge. */
-function offSessionOutcome(world: World, customerId: string | null): Outcome {
-  if (customerId === null || savedMethod(world, customerId) === undefined) return 'hard_decline'
-  return world.find('customer', customerId)?.card ?? 'hard_decline'
 }
 
 /** The paid period is over: the next cycle is charged, or the subscription ends. */
@@ -215,56 +186,52 @@ export function periodEnds(world: World, subscription: Subscription): void {
   if (!isRunning(subscription)) return
   const { cancelAtPeriodEnd, totalCycles, currentCycle } = subscription
   if (cancelAtPeriodEnd) return void end(world, subscription, 'CANCELED')
-  if (totalCycles !== null && currentCycle >= totalCycles) return void end(world, subscription, 'EXPIRED')
-  const renewal = renewalPayment(world, subscription)
-  if (renewal === null) return void end(world, subscription, 'EXPIRED')
+  const isLast = totalCycles !== null && currentCycle >= totalCycles
+  const productId = dueChange(subscription)?.targetPriceId ?? subscription.productId
+  const product = world.find('product', productId)
+  if (isLast || product === undefined) return void end(world, subscription, 'EXPIRED')
+  const renewal = renewalPayment(world, subscription, product)
   if (subscription.rail === 'card') return void attemptRenewal(world, subscription, renewal, 1)
   const due = changed(world, subscription, { status: 'PAST_DUE', renewalPaymentId: renewal.id })
   world.schedule('subscription.grace', due.id, world.now + GRACE_MS)
   tellSubscription(world, 'subscription.past_due', due, renewal)
 }
 
-/** Of the plan that is due, at today's price and VAT; null: its product is gone. */
-function renewalPayment(world: World, subscription: Subscription): Payment | null {
-  const product = world.find('product', dueChange(subscription)?.targetPriceId ?? subscription.productId)
-  if (product === undefined) return null
+/** At today's price and VAT. */
+function renewalPayment(world: World, subscription: Subscription, product: Product): Payment {
+  const { id: subscriptionId, externalRef, metadata, successUrl, cancelUrl } = subscription
   const isCrypto = subscription.rail === 'crypto'
   const before =
     isCrypto || product.priceCents === null
-      ? world.list('payment', { subscriptionId: subscription.id }).find(({ purpose }) => purpose === 'cycle')
+      ? world.list('payment', { subscriptionId }).find(({ purpose }) => purpose === 'cycle')
       : undefined
   const payment = createPayment(world, {
     product,
     customer: world.find('customer', subscription.customerId),
-    subscriptionId: subscription.id,
+    subscriptionId,
     purpose: 'cycle',
     priceCents: product.priceCents ?? before?.priceCents ?? 0,
-    context: contextOf(subscription),
+    context: { externalRef, metadata, successUrl, cancelUrl },
     // A charge off-session is retried by its own schedule.
     expiresAt: isCrypto ? world.now + GRACE_MS : null,
   })
-  return isCrypto && product.paymentMethods.includes('CRYPTO') ? quoteAgain(world, payment, before) : payment
-}
-
-function quoteAgain(world: World, payment: Payment, before: Payment | undefined): Payment {
+  if (!isCrypto || !product.paymentMethods.includes('CRYPTO')) return payment
   const { chainId, symbol, mode } = before?.deposit ?? {}
   return chooseMethod(world, payment, 'CRYPTO', { chainId, assetId: symbol, mode })
 }
 
-function contextOf({ externalRef, metadata, successUrl, cancelUrl }: Subscription): Context {
-  return { externalRef, metadata, successUrl, cancelUrl }
-}
-
 /** Charges the saved card for the cycle that is due. @param attempt from 1 */
 function attemptRenewal(world: World, subscription: Subscription, payment: Payment, attempt: number): void {
-  const { customerId } = subscription
-  const type = customerId === null ? undefined : savedMethod(world, customerId)?.type
-  const known = world.put('payment', { ...payment, method: payment.method ?? type ?? 'CARD', deposit: null })
-  const charged = chargeCard(world, known, offSessionOutcome(world, customerId), 'absent')
+  const saved = savedMethod(world, subscription.customerId)
+  const method = payment.method ?? saved?.type ?? 'CARD'
+  // Without a saved card there is nothing to charge.
+  const outcome = (saved && world.find('customer', saved.customerId)?.card) ?? 'hard_decline'
+  const asked = world.put('payment', { ...payment, method, deposit: null })
+  const charged = chargeCard(world, asked, outcome, 'absent')
   if (charged.status === 'COMPLETED') return void confirmCycle(world, subscription, charged)
-  const isLast = charged.declineCategory === 'HARD' || attempt >= ATTEMPT_DAYS.length
-  const currentCycleDueAt = subscription.currentCycleDueAt ?? world.now
-  const next = isLast ? null : currentCycleDueAt + (ATTEMPT_DAYS[attempt] ?? 0) * DAY_MS
+  const days = charged.declineCategory === 'HARD' ? undefined : ATTEMPT_DAYS[attempt]
+  const start = subscription.currentCycleDueAt ?? world.now
+  const next = days === undefined ? null : start + days * DAY_MS
   const failed = changed(world, subscription, {
     status: 'PAST_DUE',
     renewalAttempt: attempt,
@@ -285,13 +252,11 @@ export function retryRenewal(world: World, subscription: Subscription): void {
 
 /** Nobody has paid the crypto cycle in time. */
 export function graceEnds(world: World, subscription: Subscription): void {
-  const payment = world.find('payment', subscription.renewalPaymentId)
   if (subscription.status !== 'PAST_DUE') return
+  const status = world.find('payment', subscription.renewalPaymentId)?.status
+  if (status !== 'RECEIVED' && status !== 'BRIDGING') return void end(world, subscription, 'EXPIRED')
   // A deposit that is on its way has come in time.
-  if (payment?.status === 'RECEIVED' || payment?.status === 'BRIDGING') {
-    return void world.schedule('subscription.grace', subscription.id, world.now + DAY_MS)
-  }
-  end(world, subscription, 'EXPIRED')
+  world.schedule('subscription.grace', subscription.id, world.now + DAY_MS)
 }
 
 /** @throws {ServiceError} `SUBSCRIPTION_NOT_CANCELABLE` */
@@ -300,12 +265,12 @@ export function cancelSubscription(
   subscription: Subscription,
   atPeriodEnd: boolean,
 ): Subscription {
+  const { status } = subscription
   if (!isRunning(subscription)) {
-    const message = `The subscription is ${subscription.status}: it can't be canceled.`
-    throw new ServiceError('SUBSCRIPTION_NOT_CANCELABLE', message)
+    refuse('SUBSCRIPTION_NOT_CANCELABLE', `The subscription is ${status}: it can't be canceled.`)
   }
   // While a renewal is past due, the period's end is over.
-  if (!atPeriodEnd || subscription.status === 'PAST_DUE') {
+  if (!atPeriodEnd || status === 'PAST_DUE') {
     return end(world, { ...subscription, cancelAtPeriodEnd: false }, 'CANCELED')
   }
   const changes = withoutPendingChange(subscription, world.now)
@@ -323,12 +288,8 @@ function end(world: World, subscription: Subscription, status: 'CANCELED' | 'EXP
   const changes = withoutPendingChange(subscription, at)
   const over = { status, endedAt: at, currentCycleDueAt: null, nextRenewalAttemptAt: null, changes }
   const ended = changed(world, subscription, over, at)
-  tellSubscription(
-    world,
-    status === 'CANCELED' ? 'subscription.canceled' : 'subscription.expired',
-    ended,
-    last,
-  )
+  const told = status === 'CANCELED' ? 'subscription.canceled' : 'subscription.expired'
+  tellSubscription(world, told, ended, last)
   return ended
 }
 

@@ -5,13 +5,12 @@ import { parseInstant } from '../../provider/instant.js'
 import { type Code, invalidFields, ServiceError } from '../codes.js'
 import type { Courier } from '../courier.js'
 import type { Kind, Records } from '../model.js'
-import type { Placed, State, Where } from '../state.js'
-import type { Acting, World } from '../world.js'
+import type { Acting, Placed, Where, World } from '../world.js'
 
 /** What the operations beside the documents reach, which are not done within one act. */
 export interface Engine extends Acting {
   readonly courier: Courier
-  readonly deliveries: Pick<State, 'listDeliveries' | 'findDelivery'>
+  readonly deliveries: Pick<World, 'listDeliveries' | 'findDelivery'>
   /** Resolves once all that fell due up to that instant is done, and delivered or given up. */
   advance(to: number): Promise<void>
 }
