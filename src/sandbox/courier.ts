@@ -42,7 +42,7 @@ export function createCourier({ world, act }: Acting, options: CourierOptions): 
 
   async function drainAll(): Promise<void> {
     while (!stopping.signal.aborted) {
-      const batch = world.pendingDeliveries(BATCH)
+      const batch = world.pending(BATCH)
       if (batch.length === 0) return
       const endpoints = new Map(act(() => world.endpoints()).map((endpoint) => [endpoint.id, endpoint]))
       const sent: Delivery[] = []
@@ -55,7 +55,7 @@ export function createCourier({ world, act }: Acting, options: CourierOptions): 
       }
       await Promise.all(Array.from({ length: batch.length > HANDFUL ? SIDE_BY_SIDE : 1 }, carry))
       act(() => {
-        for (const delivery of sent) world.saveDelivery(delivery)
+        for (const delivery of sent) world.put('delivery', delivery)
         world.forgetDelivered()
       })
     }
@@ -76,9 +76,11 @@ export function createCourier({ world, act }: Acting, options: CourierOptions): 
       return { ...delivery, status: 'delivered', attempts }
     }
     down.add(endpoint.id)
+    const failed = { ...delivery, attempts, failures: delivery.failures + 1 }
     const next = NEXT_BURST_MS[delivery.failures]
-    const after = next === undefined ? { status: 'failed' as const } : { dueAt: delivery.dueAt + next }
-    return { ...delivery, ...after, attempts, failures: delivery.failures + 1 }
+    if (next === undefined) return { ...failed, status: 'failed' }
+    const dueAt = delivery.dueAt + next
+    return { ...failed, dueAt, place: Math.max(delivery.place, dueAt) }
   }
 
   async function attempt(
@@ -121,8 +123,7 @@ export function createCourier({ world, act }: Acting, options: CourierOptions): 
       const endpoint = act(() => world.find('endpoint', delivery.endpointId))
       const sent = await burst({ ...delivery, status: 'pending', isDamaged: false }, endpoint)
       const kept: Delivery = sent.status === 'delivered' ? sent : { ...sent, status: 'failed' }
-      act(() => world.saveDelivery(kept))
-      return kept
+      return act(() => world.put('delivery', kept))
     },
     async stop() {
       stopping.abort()

@@ -39,7 +39,7 @@ export function takeDeposit(world: World, payment: Payment, spec: DepositSpec): 
   const txHash = `0x${Buffer.from(payment.id).toString('hex').padEnd(64, '0')}`
   const seen = { received: String(received), observed, warnings, detectedAt: world.now, txHash }
   const arrived = move(world, payment, 'RECEIVED', { deposit: { ...deposit, ...seen } })
-  world.unschedule('payment.expire', arrived.id)
+  world.unschedule(arrived.id, 'payment.expire')
   if (observed < required) {
     world.schedule('payment.confirm', arrived.id, world.now + (required - observed) * confirmationMs)
   }
@@ -65,7 +65,7 @@ const withWarning = ({ warnings }: Pick<Deposit, 'warnings'>, code: DepositWarni
 function confirmed(world: World, payment: Payment, required: number): Payment {
   const { deposit } = payment
   if (deposit === null || (deposit.observed ?? 0) < required) return payment
-  world.unschedule('payment.confirm', payment.id)
+  world.unschedule(payment.id, 'payment.confirm')
   if (deposit.mode === 'DIRECT') return complete(world, payment)
   world.schedule('payment.bridge', payment.id, world.now + BRIDGE_MS)
   return move(world, payment, 'BRIDGING')

@@ -146,17 +146,18 @@ function send(
   const fault = own ?? faults.find(({ endpoint }) => endpoint === null)
   const happens = (what: string, chance = 0) => chance > 0 && world.draw(`${what} ${id}`) < chance
   const dueAt = world.now + (fault?.delayMs ?? 0)
-  const delivery = {
+  const place = fault?.reorder ? dueAt + world.draw(`reorder ${id}`) * REORDER_MS : dueAt
+  world.put('delivery', {
     id,
     endpointId,
     ...event,
     createdAt: world.now,
     status: happens('drop', fault?.drop) ? 'dropped' : 'pending',
     dueAt,
+    place,
     failures: 0,
     isDoubled: happens('duplicate', fault?.duplicate),
     isDamaged: happens('damage', fault?.damage),
     attempts: [],
-  } as const
-  world.send(delivery, fault?.reorder ? dueAt + world.draw(`reorder ${id}`) * REORDER_MS : dueAt)
+  })
 }

@@ -30,18 +30,6 @@ export const PAYMENT_MOVES = {
 export type PaymentStatus = keyof typeof PAYMENT_MOVES
 export const PAYMENT_STATUSES = Object.keys(PAYMENT_MOVES)
 
-/** The same of a subscription. */
-export const SUBSCRIPTION_MOVES = {
-  INCOMPLETE: ['PENDING_3DS', 'PENDING_REDIRECT', 'ACTIVE', 'EXPIRED'],
-  PENDING_3DS: ['INCOMPLETE', 'PENDING_REDIRECT', 'ACTIVE', 'EXPIRED'],
-  PENDING_REDIRECT: ['INCOMPLETE', 'PENDING_3DS', 'ACTIVE', 'EXPIRED'],
-  ACTIVE: ['PAST_DUE', 'CANCELED', 'EXPIRED'],
-  PAST_DUE: ['ACTIVE', 'CANCELED', 'EXPIRED'],
-  CANCELED: [],
-  EXPIRED: [],
-} as const
-export type SubscriptionStatus = keyof typeof SUBSCRIPTION_MOVES
-
 export const CURRENCIES = ['USD', 'EUR'] as const
 export type Currency = (typeof CURRENCIES)[number]
 export const CARD_METHODS = ['CARD', 'WALLET_A', 'WALLET_B'] as const
@@ -57,11 +45,14 @@ export type Decline = (typeof DECLINES)[number]
 export type Outcome = (typeof OUTCOMES)[number]
 export type DeclineCategory = 'SOFT' | 'HARD'
 
-type Texts<Name extends string> = Readonly<Record<Name, string | null>>
-type Instants<Name extends string> = Readonly<Record<Name, number | null>>
+/** Of what a new record does not have yet: nothing, which is a value of that type later. */
+const none = <Value>(): Value | null => null
 
 /** The merchant's own texts and objects of a checkout, given back as they came. */
-export interface Context extends Texts<'externalRef' | 'successUrl' | 'cancelUrl'> {
+export interface Context {
+  readonly externalRef: string | null
+  readonly successUrl: string | null
+  readonly cancelUrl: string | null
   readonly metadata: Readonly<Record<string, unknown>> | null
 }
 
@@ -95,15 +86,19 @@ export interface Product extends Dated {
   readonly taxInclusive: boolean
 }
 
-type Accounts = Texts<'communityId' | 'messengerId' | 'communityUsername' | 'messengerUsername'>
-
-export interface Customer extends Dated, Accounts {
+export const NEW_CUSTOMER = {
+  communityId: none<string>(),
+  messengerId: none<string>(),
+  communityUsername: none<string>(),
+  messengerUsername: none<string>(),
+  deletedAt: none<number>(),
+}
+export interface Customer extends Dated, Readonly<typeof NEW_CUSTOMER> {
   readonly email: string
   readonly name: string | null
   readonly country: string | null
   /** What every charge of the saved card does. */
   readonly card: Outcome
-  readonly deletedAt: number | null
 }
 
 export interface SavedMethod extends Dated {
@@ -148,36 +143,39 @@ export interface Amounts {
   readonly merchantNetCents: number
 }
 
-export interface Payment
-  extends Dated,
-    Context,
-    Amounts,
-    Instants<'refundedAt' | 'chargebackAt' | 'canceledAt' | 'paymentReceivedAt' | 'paymentSettledAt'> {
+export const NEW_PAYMENT = {
+  subscriptionId: none<string>(),
+  sessionId: none<string>(),
+  /** Null until the buyer has chosen. */
+  method: none<Method>(),
+  deposit: none<Deposit>(),
+  declineCode: none<string>(),
+  declineCategory: none<DeclineCategory>(),
+  refundedAmountCents: 0,
+  refundedAt: none<number>(),
+  chargebackAt: none<number>(),
+  canceledAt: none<number>(),
+  cancelReason: none<string>(),
+  paymentReceivedAt: none<number>(),
+  paymentSettledAt: none<number>(),
+  customFields: none<readonly object[]>(),
+  customFieldsResponse: none<object>(),
+}
+export interface Payment extends Dated, Context, Amounts, Readonly<typeof NEW_PAYMENT> {
   readonly customerId: string | null
   readonly productId: string
-  readonly subscriptionId: string | null
-  readonly sessionId: string | null
   /** A `cycle` covers the first one, too. */
   readonly purpose: 'one_time' | 'cycle' | 'plan_change'
   readonly status: PaymentStatus
   readonly statusTimeline: readonly { readonly status: PaymentStatus; readonly at: number }[]
-  /** Null until the buyer has chosen. */
-  readonly method: Method | null
   readonly capture: 'automatic' | 'manual'
   readonly priceCents: number
   readonly currency: Currency
   readonly taxInclusive: boolean
-  readonly refundedAmountCents: number
-  readonly declineCode: string | null
-  readonly declineCategory: DeclineCategory | null
-  readonly cancelReason: string | null
-  readonly deposit: Deposit | null
   readonly expiresAt: number | null
-  readonly customFields: readonly object[] | null
-  readonly customFieldsResponse: object | null
 }
 
-export interface ScheduledChange extends Instants<'appliedAt' | 'canceledAt'> {
+export interface ScheduledChange {
   readonly id: string
   readonly type: 'UPGRADE' | 'DOWNGRADE'
   readonly targetPriceId: string
@@ -186,23 +184,35 @@ export interface ScheduledChange extends Instants<'appliedAt' | 'canceledAt'> {
   readonly paymentId: string | null
   /** Whether the billing cycle starts over with the change. */
   readonly resetsAnchor: boolean
+  readonly appliedAt: number | null
+  readonly canceledAt: number | null
 }
 
-export interface Subscription
-  extends Dated,
-    Context,
-    Instants<'periodStart' | 'currentCycleDueAt' | 'nextRenewalAttemptAt' | 'endedAt'> {
+export const NEW_SUBSCRIPTION = {
+  /** How the newest cycle was paid; null before the first. */
+  rail: none<'card' | 'crypto'>(),
+  currentCycle: 0,
+  cancelAtPeriodEnd: false,
+  periodStart: none<number>(),
+  currentCycleDueAt: none<number>(),
+  renewalAttempt: 0,
+  renewalPaymentId: none<string>(),
+  nextRenewalAttemptAt: none<number>(),
+  lastDeclineCategory: none<DeclineCategory>(),
+  endedAt: none<number>(),
+}
+export interface Subscription extends Dated, Context, Readonly<typeof NEW_SUBSCRIPTION> {
   readonly customerId: string | null
   readonly productId: string
-  readonly status: SubscriptionStatus
-  /** How the newest cycle was paid; null before the first. */
-  readonly rail: 'card' | 'crypto' | null
-  readonly currentCycle: number
+  readonly status:
+    | 'INCOMPLETE'
+    | 'PENDING_3DS'
+    | 'PENDING_REDIRECT'
+    | 'ACTIVE'
+    | 'PAST_DUE'
+    | 'CANCELED'
+    | 'EXPIRED'
   readonly totalCycles: number | null
-  readonly cancelAtPeriodEnd: boolean
-  readonly renewalAttempt: number
-  readonly renewalPaymentId: string | null
-  readonly lastDeclineCategory: DeclineCategory | null
   /** Every plan change, oldest first. */
   readonly changes: readonly ScheduledChange[]
 }
@@ -222,7 +232,9 @@ export interface CheckoutSession extends Dated {
   readonly expiresAt: number
 }
 
-interface Discount extends Dated, Texts<'code' | 'productId'> {
+interface Discount extends Dated {
+  readonly code: string
+  readonly productId: string | null
   readonly percentOff: number | null
   readonly amountOffCents: number | null
 }
@@ -244,6 +256,7 @@ export interface Records {
   readonly session: CheckoutSession
   readonly discount: Discount
   readonly answer: KeptAnswer
+  readonly delivery: Delivery
 }
 export type Kind = keyof Records
 export type Entity = Records[Kind]
@@ -276,6 +289,8 @@ export interface Delivery {
   readonly status: (typeof DELIVERY_STATUSES)[number]
   /** The sandbox's time from which it may be sent. */
   readonly dueAt: number
+  /** Where it comes among those that wait, by the sandbox's time. */
+  readonly place: number
   /** How many bursts of attempts have failed. */
   readonly failures: number
   readonly isDoubled: boolean
@@ -295,7 +310,9 @@ export interface DeliveryFaults {
 }
 
 /** An answer on request: what no rule of the sandbox would raise, or a slow one. */
-export interface AnswerFault extends Texts<'code' | 'operation'> {
+export interface AnswerFault {
+  readonly code: string | null
+  readonly operation: string | null
   readonly times: number
   readonly slowMs: number
 }

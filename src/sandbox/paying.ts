@@ -3,7 +3,16 @@
 import { refuse } from './codes.js'
 import { type DepositSpec, finishBridge, takeDeposit } from './deposit.js'
 import { tellCustomer } from './events.js'
-import type { Customer, Due, DueKind, Method, Outcome, Payment, Subscription } from './model.js'
+import {
+  type Customer,
+  type Due,
+  type DueKind,
+  type Method,
+  NEW_CUSTOMER,
+  type Outcome,
+  type Payment,
+  type Subscription,
+} from './model.js'
 import { chargeCard, chooseMethod, expire, fail, isPayable } from './payment.js'
 import { upgradeCharged } from './plan-change.js'
 import type { CryptoChoice } from './pricing.js'
@@ -84,15 +93,11 @@ export function customerByEmail(
   const at = world.tick()
   const customer = world.put('customer', {
     id: world.makeId('cus'),
+    ...NEW_CUSTOMER,
     email,
     name,
     country,
     card: 'success',
-    communityId: null,
-    messengerId: null,
-    communityUsername: null,
-    messengerUsername: null,
-    deletedAt: null,
     createdAt: at,
     updatedAt: at,
   })
@@ -127,15 +132,15 @@ export function followed(world: World, payment: Payment): Payment {
   return world.find('payment', payment.id) ?? payment
 }
 
-const TEST_TOKENS: Readonly<Record<string, Outcome>> = {
-  tok_soft_decline: 'soft_decline',
-  tok_hard_decline: 'hard_decline',
-  tok_3ds: '3ds_required',
-  tok_3ds_failed: '3ds_failed',
-  tok_technical_failure: 'technical_failure',
-}
+const TEST_TOKENS = new Map<string, Outcome>([
+  ['tok_soft_decline', 'soft_decline'],
+  ['tok_hard_decline', 'hard_decline'],
+  ['tok_3ds', '3ds_required'],
+  ['tok_3ds_failed', '3ds_failed'],
+  ['tok_technical_failure', 'technical_failure'],
+])
 /** Any other token is a card that works. */
-export const outcomeOfToken = (token: string): Outcome => TEST_TOKENS[token] ?? 'success'
+export const outcomeOfToken = (token: string): Outcome => TEST_TOKENS.get(token) ?? 'success'
 
 const onPayment = (work: (world: World, payment: Payment) => Payment) => (world: World, id: string) => {
   const payment = world.find('payment', id)
@@ -163,7 +168,7 @@ const DUE: Readonly<Record<DueKind, (world: World, id: string) => void>> = {
 }
 
 export function fallDue(world: World, { kind, id, at }: Due): void {
-  world.unschedule(kind, id)
+  world.unschedule(id, kind)
   world.moveTo(at)
   DUE[kind](world, id)
 }

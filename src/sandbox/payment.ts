@@ -8,6 +8,7 @@ import {
   type Decline,
   type DeclineCategory,
   type Method,
+  NEW_PAYMENT,
   type Outcome,
   PAYMENT_MOVES,
   type Payment,
@@ -54,26 +55,6 @@ export interface PaymentSpec
   readonly expiresAt?: number | null | undefined
 }
 
-/** What has not happened to a new payment, and what its maker may leave out. */
-const NEW_PAYMENT = {
-  subscriptionId: null,
-  sessionId: null,
-  method: null,
-  capture: 'automatic',
-  declineCode: null,
-  declineCategory: null,
-  refundedAmountCents: 0,
-  refundedAt: null,
-  chargebackAt: null,
-  canceledAt: null,
-  cancelReason: null,
-  deposit: null,
-  paymentReceivedAt: null,
-  paymentSettledAt: null,
-  customFields: null,
-  customFieldsResponse: null,
-} as const
-
 export function createPayment(world: World, spec: PaymentSpec): Payment {
   const { product, customer, context, expiresAt, ...given } = spec
   const { currency, taxInclusive } = product
@@ -87,6 +68,7 @@ export function createPayment(world: World, spec: PaymentSpec): Payment {
     productId: product.id,
     currency,
     taxInclusive,
+    capture: 'automatic',
     ...context,
     ...given,
     ...amountsOf({ priceCents: spec.priceCents, taxInclusive, country, merchantOfRecord }),
@@ -174,7 +156,7 @@ export function fail(world: World, payment: Payment, decline: Decline, presence:
 /** Captured, or confirmed and settled on-chain. */
 export function complete(world: World, payment: Payment): Payment {
   const isCrypto = payment.deposit !== null
-  world.unschedule('payment.expire', payment.id)
+  world.unschedule(payment.id, 'payment.expire')
   const times = {
     paymentReceivedAt: payment.paymentReceivedAt ?? world.now,
     ...(isCrypto && { paymentSettledAt: world.now }),
@@ -211,7 +193,7 @@ export function cancelCheckout(world: World, payment: Payment, reason: string | 
 
 /** The same without telling anyone: what it would have paid for is gone. */
 export function withdraw(world: World, payment: Payment, cancelReason: string | null): Payment {
-  world.unschedule('payment.expire', payment.id)
+  world.unschedule(payment.id, 'payment.expire')
   return move(world, payment, 'CANCELED', (at) => ({ cancelReason, canceledAt: at }))
 }
 

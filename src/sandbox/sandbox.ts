@@ -157,7 +157,6 @@ function createEngine({ world, act }: Acting, courier: Courier): Engine {
     world,
     act,
     courier,
-    deliveries: world,
     advance(to) {
       const next = last.then(() => advance(to))
       last = next.catch(() => {})

@@ -5,13 +5,12 @@ import { tellMethod, tellSubscription } from './events.js'
 import {
   CARD_METHODS,
   DAY_MS,
+  NEW_SUBSCRIPTION,
   type Payment,
   type Product,
   type SavedMethod,
   type ScheduledChange,
-  SUBSCRIPTION_MOVES,
   type Subscription,
-  type SubscriptionStatus,
 } from './model.js'
 import { chargeCard, chooseMethod, createPayment, type PaymentSpec, withdraw } from './payment.js'
 import { pendingChange } from './views-v3.js'
@@ -31,23 +30,6 @@ export function isRunning({ status }: Subscription): boolean {
   return status === 'ACTIVE' || status === 'PAST_DUE'
 }
 
-/** The subscription after a change; a status that can't follow is a bug. */
-function changed(
-  world: World,
-  subscription: Subscription,
-  change: Partial<Subscription>,
-  at = world.tick(),
-): Subscription {
-  const { status = subscription.status } = change
-  const moves: readonly SubscriptionStatus[] = SUBSCRIPTION_MOVES[subscription.status]
-  if (status !== subscription.status && !moves.includes(status)) {
-    throw new Error(
-      `The subscription ${subscription.id} is ${subscription.status}, and can't become ${status}.`,
-    )
-  }
-  return world.update('subscription', subscription, change, at)
-}
-
 /** What its first payment takes, and how often it is paid; null: until somebody ends it. */
 export interface SubscriptionSpec
   extends Omit<PaymentSpec, 'purpose' | 'subscriptionId' | 'capture'>,
@@ -61,21 +43,12 @@ export function createSubscription(
   const at = world.tick()
   const subscription = world.put('subscription', {
     id: world.makeId('sub'),
+    ...NEW_SUBSCRIPTION,
     customerId: checkout.customer?.id ?? null,
     productId: checkout.product.id,
     status: 'INCOMPLETE',
-    rail: null,
-    currentCycle: 0,
     totalCycles,
-    cancelAtPeriodEnd: false,
-    periodStart: null,
-    currentCycleDueAt: null,
-    renewalAttempt: 0,
-    nextRenewalAttemptAt: null,
-    lastDeclineCategory: null,
-    renewalPaymentId: null,
     changes: [],
-    endedAt: null,
     ...checkout.context,
     createdAt: at,
     updatedAt: at,
@@ -90,7 +63,7 @@ export function followFirstPayment(world: World, subscription: Subscription, pay
   const isGone = payment.status === 'EXPIRED' || payment.status === 'CANCELED'
   const status = waits ? payment.status : isGone ? 'EXPIRED' : 'INCOMPLETE'
   if (status === subscription.status) return
-  changed(world, subscription, { status, ...(status === 'EXPIRED' && { endedAt: world.now }) })
+  world.update('subscription', subscription, { status, ...(status === 'EXPIRED' && { endedAt: world.now }) })
 }
 
 /** A cycle is paid: the first one, or the next. */
@@ -103,7 +76,7 @@ export function confirmCycle(world: World, subscription: Subscription, payment: 
   const length = cycleMs(world, payment.productId)
   // A short cycle that was paid late begins with its payment; otherwise the anchor stays where it was.
   const begin = isFirst || start + length <= world.now ? world.now : start
-  const active = changed(world, swapped, {
+  const active = world.update('subscription', swapped, {
     status: 'ACTIVE',
     rail: isCard ? 'card' : 'crypto',
     customerId: payment.customerId,
@@ -115,7 +88,7 @@ export function confirmCycle(world: World, subscription: Subscription, payment: 
     lastDeclineCategory: null,
     renewalPaymentId: null,
   })
-  stopWaiting(world, active.id)
+  world.unschedule(active.id, 'subscription.retry', 'subscription.grace')
   world.schedule('subscription.due', active.id, begin + length)
   tellSubscription(world, isFirst ? 'subscription.created' : 'subscription.renewed', active, payment)
   return active
@@ -143,7 +116,12 @@ export function applyChange(
 ): Subscription {
   const at = world.tick()
   const changes = subscription.changes.map((one) => (one.id === change.id ? { ...one, appliedAt: at } : one))
-  const swapped = changed(world, subscription, { productId: change.targetPriceId, changes, ...more }, at)
+  const swapped = world.update(
+    'subscription',
+    subscription,
+    { productId: change.targetPriceId, changes, ...more },
+    at,
+  )
   tellSubscription(world, 'subscription.updated', swapped, payment)
   return swapped
 }
@@ -192,7 +170,7 @@ export function periodEnds(world: World, subscription: Subscription): void {
   if (isLast || product === undefined) return void end(world, subscription, 'EXPIRED')
   const renewal = renewalPayment(world, subscription, product)
   if (subscription.rail === 'card') return void attemptRenewal(world, subscription, renewal, 1)
-  const due = changed(world, subscription, { status: 'PAST_DUE', renewalPaymentId: renewal.id })
+  const due = world.update('subscription', subscription, { status: 'PAST_DUE', renewalPaymentId: renewal.id })
   world.schedule('subscription.grace', due.id, world.now + GRACE_MS)
   tellSubscription(world, 'subscription.past_due', due, renewal)
 }
@@ -232,7 +210,7 @@ function attemptRenewal(world: World, subscription: Subscription, payment: Payme
   const days = charged.declineCategory === 'HARD' ? undefined : ATTEMPT_DAYS[attempt]
   const start = subscription.currentCycleDueAt ?? world.now
   const next = days === undefined ? null : start + days * DAY_MS
-  const failed = changed(world, subscription, {
+  const failed = world.update('subscription', subscription, {
     status: 'PAST_DUE',
     renewalAttempt: attempt,
     nextRenewalAttemptAt: next,
@@ -274,12 +252,11 @@ export function cancelSubscription(
     return end(world, { ...subscription, cancelAtPeriodEnd: false }, 'CANCELED')
   }
   const changes = withoutPendingChange(subscription, world.now)
-  return changed(world, subscription, { cancelAtPeriodEnd: true, changes })
+  return world.update('subscription', subscription, { cancelAtPeriodEnd: true, changes })
 }
 
 function end(world: World, subscription: Subscription, status: 'CANCELED' | 'EXPIRED'): Subscription {
-  stopWaiting(world, subscription.id)
-  world.unschedule('subscription.due', subscription.id)
+  world.unschedule(subscription.id, 'subscription.due', 'subscription.retry', 'subscription.grace')
   const payment = world.find('payment', subscription.renewalPaymentId)
   const isUnpaid = payment?.status === 'PENDING' || payment?.status === 'PARTIAL'
   // First, so that the end and what is told of it have the same instant.
@@ -287,13 +264,8 @@ function end(world: World, subscription: Subscription, status: 'CANCELED' | 'EXP
   const at = world.tick()
   const changes = withoutPendingChange(subscription, at)
   const over = { status, endedAt: at, currentCycleDueAt: null, nextRenewalAttemptAt: null, changes }
-  const ended = changed(world, subscription, over, at)
+  const ended = world.update('subscription', subscription, over, at)
   const told = status === 'CANCELED' ? 'subscription.canceled' : 'subscription.expired'
   tellSubscription(world, told, ended, last)
   return ended
-}
-
-function stopWaiting(world: World, id: string): void {
-  world.unschedule('subscription.retry', id)
-  world.unschedule('subscription.grace', id)
 }

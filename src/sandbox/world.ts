@@ -9,37 +9,38 @@ import Sqlite from 'better-sqlite3'
 import { ServiceError } from './codes.js'
 import type { Delivery, Due, DueKind, Entity, Kind, Records, Settings } from './model.js'
 
+/** The fields by which records are found: each is a column beside the JSON. */
+const COLUMNS = ['customerId', 'subscriptionId', 'email', 'endpointId', 'status', 'dueAt', 'place'] as const
+
 const SCHEMA = `
   create table if not exists record (
-    seq integer primary key, kind text not null, id text not null unique,
-    customer_id text, subscription_id text, email text, body text not null
+    seq integer primary key, kind text not null, id text not null unique, body text not null,
+    customerId text, subscriptionId text, email text collate nocase,
+    endpointId text, status text, dueAt integer, place real
   ) strict;
   create index if not exists record_kind on record (kind, seq);
-  create index if not exists record_customer on record (customer_id, kind, seq) where customer_id is not null;
-  create index if not exists record_subscription on record (subscription_id, kind, seq)
-    where subscription_id is not null;
+  create index if not exists record_customer on record (customerId, kind, seq) where customerId is not null;
+  create index if not exists record_subscription on record (subscriptionId, kind, seq)
+    where subscriptionId is not null;
   create index if not exists record_email on record (email, kind) where email is not null;
+  create index if not exists record_pending on record (place, seq) where kind = 'delivery' and status = 'pending';
   create table if not exists due (
     kind text not null, id text not null, at integer not null, seq integer not null, primary key (kind, id)
   ) strict, without rowid;
   create index if not exists due_at on due (at, seq);
-  create table if not exists delivery (
-    seq integer primary key, id text not null unique, endpoint_id text not null, status text not null,
-    due_at integer not null, place real not null, body text not null, event text not null
-  ) strict;
-  create index if not exists delivery_pending on delivery (place, seq) where status = 'pending';
   create table if not exists settings (only_row integer primary key check (only_row = 1), body text not null) strict;
+`
+
+const SAVE = `
+  insert into record (kind, id, body, ${COLUMNS}) values (?, ?, ?, ${COLUMNS.map(() => '?')})
+  on conflict (id) do update set body = excluded.body, ${COLUMNS.map((name) => `${name} = excluded.${name}`)}
 `
 
 /** Delivered ones beyond these are forgotten, so that a year of many subscriptions fits. */
 const DELIVERIES_KEPT = 100_000
 
 /** Which records to list; every field given must match. */
-export interface Where {
-  readonly customerId?: string | undefined
-  readonly subscriptionId?: string | undefined
-  readonly email?: string | undefined
-}
+export type Where = { readonly [Name in (typeof COLUMNS)[number]]?: string | undefined }
 
 /** A stretch of a list, the newest first. */
 interface Span {
@@ -58,8 +59,6 @@ export interface Placed<Item> {
 interface Row {
   readonly seq: number
   readonly body: string
-  /** Of a delivery: what is sent, which never changes. */
-  readonly event?: string
 }
 
 export type World = ReturnType<typeof createWorld>
@@ -100,18 +99,12 @@ function createWorld(db: Sqlite.Database, first: Settings) {
   const unsaved = new Map<Kind, Map<string, Entity>>()
   let endpoints: readonly Records['endpoint'][] | null = null
 
-  function save(kind: Kind, record: Entity): void {
-    const { id, customerId = null, subscriptionId = null, email = null } = record as Entity & Where
-    sql(
-      `insert into record (kind, id, customer_id, subscription_id, email, body) values (?, ?, ?, ?, ?, ?)
-       on conflict (id) do update set customer_id = excluded.customer_id,
-         subscription_id = excluded.subscription_id, email = excluded.email, body = excluded.body`,
-    ).run(kind, id, customerId, subscriptionId, email?.toLowerCase() ?? null, JSON.stringify(record))
-  }
-
-  /** Before a kind is read by anything but ids. */
+  /** Before records of a kind are read by anything but their ids. */
   function flush(kind: Kind): void {
-    for (const record of unsaved.get(kind)?.values() ?? []) save(kind, record)
+    for (const record of unsaved.get(kind)?.values() ?? []) {
+      const found = record as { readonly [Name in (typeof COLUMNS)[number]]?: string | number | null }
+      sql(SAVE).run(kind, record.id, JSON.stringify(record), ...COLUMNS.map((name) => found[name]))
+    }
     unsaved.delete(kind)
   }
 
@@ -130,24 +123,20 @@ function createWorld(db: Sqlite.Database, first: Settings) {
     return record
   }
 
-  function conditions(kind: Kind, { customerId, subscriptionId, email }: Where, before?: number) {
-    const all = {
-      'kind = ?': kind,
-      'customer_id = ?': customerId,
-      'subscription_id = ?': subscriptionId,
-      'email = ?': email,
-      'seq < ?': before,
+  function conditions(kind: Kind, where: Where) {
+    const given = Object.entries({ kind, ...where }).filter(([, value]) => value !== undefined)
+    return {
+      text: given.map(([name]) => `${name} = ?`).join(' and '),
+      values: given.map(([, value]) => value),
     }
-    const given = Object.entries(all).filter(([, value]) => value !== undefined)
-    return { text: given.map(([text]) => text).join(' and '), values: given.map(([, value]) => value) }
   }
 
   function placed<K extends Kind>(kind: K, where: Where, span: Span): readonly Placed<Records[K]>[] {
     flush(kind)
-    const { before, limit = -1, offset = 0 } = span
-    const { text, values } = conditions(kind, where, before)
-    return sql(`select seq, body from record where ${text} order by seq desc limit ? offset ?`)
-      .all(...values, limit, offset)
+    const { before = Number.MAX_SAFE_INTEGER, limit = -1, offset = 0 } = span
+    const { text, values } = conditions(kind, where)
+    return sql(`select seq, body from record where ${text} and seq < ? order by seq desc limit ? offset ?`)
+      .all(...values, before, limit, offset)
       .map(({ seq, body }) => ({ place: seq, item: JSON.parse(body) }))
   }
 
@@ -256,8 +245,8 @@ function createWorld(db: Sqlite.Database, first: Settings) {
         'insert into due values (?, ?, ?, ?) on conflict do update set at = excluded.at, seq = excluded.seq',
       ).run(kind, id, at, settings.made)
     },
-    unschedule(kind: DueKind, id: string): void {
-      sql('delete from due where kind = ? and id = ?').run(kind, id)
+    unschedule(id: string, ...kinds: readonly DueKind[]): void {
+      for (const kind of kinds) sql('delete from due where kind = ? and id = ?').run(kind, id)
     },
     nextDue(until: number): Due | undefined {
       const due = sql(
@@ -267,59 +256,23 @@ function createWorld(db: Sqlite.Database, first: Settings) {
       return due && JSON.parse(due.body)
     },
 
-    /** @param place where it comes among those that wait, by the sandbox's time */
-    send({ body, ...delivery }: Delivery, place: number): void {
-      const { id, endpointId, status, dueAt } = delivery
-      sql(
-        'insert into delivery (id, endpoint_id, status, due_at, place, body, event) values (?, ?, ?, ?, ?, ?, ?)',
-      ).run(id, endpointId, status, dueAt, place, JSON.stringify(delivery), body)
-    },
-    saveDelivery({ body: _unchanged, ...delivery }: Delivery): void {
-      const { id, status, dueAt } = delivery
-      sql('update delivery set status = ?, due_at = ?, place = max(place, ?), body = ? where id = ?').run(
-        status,
-        dueAt,
-        dueAt,
-        JSON.stringify(delivery),
-        id,
-      )
-    },
-    findDelivery(id: string): Delivery | undefined {
-      const row = sql('select seq, body, event from delivery where id = ?').get(id)
-      return row && deliveryIn(row).item
-    },
-    /** Those that may be sent by now, in the order of sending. */
-    pendingDeliveries(limit: number): readonly Delivery[] {
+    /** Deliveries that may be sent by now, in the order of sending. */
+    pending(limit: number): readonly Delivery[] {
       return sql(
-        `select seq, body, event from delivery where status = 'pending' and due_at <= ? order by place, seq limit ?`,
+        `select seq, body from record indexed by record_pending
+         where kind = 'delivery' and status = 'pending' and dueAt <= ?
+         order by place, seq limit ?`,
       )
         .all(settings.now, limit)
-        .map((row) => deliveryIn(row).item)
-    },
-    listDeliveries(
-      {
-        endpointId,
-        status,
-      }: { readonly endpointId?: string | undefined; readonly status?: string | undefined },
-      { before, limit = -1 }: Span,
-    ): readonly Placed<Delivery>[] {
-      return sql(
-        `select seq, body, event from delivery where endpoint_id = coalesce(?, endpoint_id)
-         and status = coalesce(?, status) and seq < coalesce(?, seq + 1) order by seq desc limit ?`,
-      )
-        .all(endpointId, status, before, limit)
-        .map(deliveryIn)
+        .map(({ body }) => JSON.parse(body))
     },
     forgetDelivered(): void {
       sql(
-        `delete from delivery where status = 'delivered' and seq <= (select max(seq) from delivery) - ?`,
+        `delete from record where kind = 'delivery' and status = 'delivered'
+         and seq <= (select max(seq) from record) - ?`,
       ).run(DELIVERIES_KEPT)
     },
   }
-}
-
-function deliveryIn({ seq, body, event = '' }: Row): Placed<Delivery> {
-  return { place: seq, item: { ...JSON.parse(body), body: event } }
 }
 
 function digest(seed: number, text: string): string {

@@ -10,7 +10,6 @@ import type { Acting, Placed, Where, World } from '../world.js'
 /** What the operations beside the documents reach, which are not done within one act. */
 export interface Engine extends Acting {
   readonly courier: Courier
-  readonly deliveries: Pick<World, 'listDeliveries' | 'findDelivery'>
   /** Resolves once all that fell due up to that instant is done, and delivered or given up. */
   advance(to: number): Promise<void>
 }

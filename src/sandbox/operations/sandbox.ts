@@ -191,16 +191,16 @@ export const SANDBOX_OPERATIONS: readonly Operation[] = [
   }),
   longOperation(
     'GET /sandbox/deliveries',
-    async ({ deliveries }, { query }) => {
+    async ({ world }, { query }) => {
       const where = { endpointId: query.endpoint, status: query.status }
-      return cursorPage(query, (span) => deliveries.listDeliveries(where, span), showDelivery)
+      return cursorPage(query, (span) => world.placed('delivery', where, span), showDelivery)
     },
     {
       query: CURSOR_QUERY.extend({ endpoint: TEXT.optional(), status: z.enum(DELIVERY_STATUSES).optional() }),
     },
   ),
-  longOperation('POST /sandbox/deliveries/:id/send', async ({ courier, deliveries }, { params }) => {
-    const delivery = deliveries.findDelivery(params.id ?? '')
+  longOperation('POST /sandbox/deliveries/:id/send', async ({ courier, act }, { params }) => {
+    const delivery = act((world) => world.find('delivery', params.id ?? ''))
     if (delivery === undefined) throw new ServiceError('NOT_FOUND', `There is no delivery ${params.id}.`)
     return showDelivery(await courier.sendNow(delivery))
   }),
