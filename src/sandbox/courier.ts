@@ -22,17 +22,9 @@ const HANDFUL = 64
 const SIDE_BY_SIDE = 16
 const BATCH = 512
 
-export interface Courier {
-  /** Sends what may be sent by the sandbox's clock; resolves once each is delivered, or has failed for now. */
-  drain(): Promise<void>
-  /** Sends one at once, whatever became of it before. */
-  sendNow(delivery: Delivery): Promise<Delivery>
-  /** Ends what is under way; nothing is sent any more. */
-  stop(): Promise<void>
-}
+export type Courier = ReturnType<typeof createCourier>
 
-export function createCourier({ world, act }: Acting, options: CourierOptions): Courier {
-  const { retryDelaysMs, timeoutMs, clock } = options
+export function createCourier({ world, act }: Acting, { retryDelaysMs, timeoutMs, clock }: CourierOptions) {
   const timeouts = { connectTimeout: timeoutMs, headersTimeout: timeoutMs, bodyTimeout: timeoutMs }
   const agent = new Agent({ ...timeouts, connections: SIDE_BY_SIDE })
   /** Endpoints that did not take the last burst: they get single attempts until one succeeds. */
@@ -113,19 +105,22 @@ export function createCourier({ world, act }: Acting, options: CourierOptions): 
   }
 
   return {
-    drain() {
+    /** Sends what may be sent by the sandbox's clock; resolves once each is delivered, or has failed for now. */
+    drain(): Promise<void> {
       // One that is already running may have looked before the newest deliveries came.
       const next = draining.then(drainAll)
       draining = next.catch(() => {})
       return next
     },
-    async sendNow(delivery) {
+    /** Sends one at once, whatever became of it before. */
+    async sendNow(delivery: Delivery): Promise<Delivery> {
       const endpoint = act(() => world.find('endpoint', delivery.endpointId))
       const sent = await burst({ ...delivery, status: 'pending', isDamaged: false }, endpoint)
       const kept: Delivery = sent.status === 'delivered' ? sent : { ...sent, status: 'failed' }
       return act(() => world.put('delivery', kept))
     },
-    async stop() {
+    /** Ends what is under way; nothing is sent any more. */
+    async stop(): Promise<void> {
       stopping.abort()
       await agent.destroy(new Error('the sandbox stops'))
       await draining

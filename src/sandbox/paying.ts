@@ -3,28 +3,12 @@
 import { refuse } from './codes.js'
 import { type DepositSpec, finishBridge, takeDeposit } from './deposit.js'
 import { tellCustomer } from './events.js'
-import {
-  type Customer,
-  type Due,
-  type DueKind,
-  type Method,
-  NEW_CUSTOMER,
-  type Outcome,
-  type Payment,
-  type Subscription,
-} from './model.js'
+import type { Customer, Due, DueKind, Method, Outcome, Payment, Subscription } from './model.js'
+import { NEW_CUSTOMER } from './model.js'
 import { chargeCard, chooseMethod, expire, fail, isPayable } from './payment.js'
 import { upgradeCharged } from './plan-change.js'
 import type { CryptoChoice } from './pricing.js'
-import {
-  confirmCycle,
-  followFirstPayment,
-  graceEnds,
-  isIncomplete,
-  isRunning,
-  periodEnds,
-  retryRenewal,
-} from './subscription.js'
+import { followCycle, graceEnds, isIncomplete, isRunning, periodEnds, retryRenewal } from './subscription.js'
 import type { World } from './world.js'
 
 export interface PaySpec extends DepositSpec {
@@ -127,8 +111,7 @@ export function followed(world: World, payment: Payment): Payment {
   const subscription = world.find('subscription', payment.subscriptionId)
   if (subscription === undefined) return payment
   if (payment.purpose === 'plan_change') upgradeCharged(world, subscription, payment)
-  else if (payment.status === 'COMPLETED') confirmCycle(world, subscription, payment)
-  else if (isIncomplete(subscription)) followFirstPayment(world, subscription, payment)
+  else followCycle(world, subscription, payment)
   return world.find('payment', payment.id) ?? payment
 }
 

@@ -2,19 +2,18 @@
 
 import { refuse } from './codes.js'
 import { type PaymentOccurrence, tellPayment, tellPayout } from './events.js'
-import {
-  type Context,
-  type Customer,
-  type Decline,
-  type DeclineCategory,
-  type Method,
-  NEW_PAYMENT,
-  type Outcome,
-  PAYMENT_MOVES,
-  type Payment,
-  type PaymentStatus,
-  type Product,
+import type {
+  Context,
+  Customer,
+  Decline,
+  DeclineCategory,
+  Method,
+  Outcome,
+  Payment,
+  PaymentStatus,
+  Product,
 } from './model.js'
+import { NEW_PAYMENT, PAYMENT_MOVES } from './model.js'
 import { amountsOf, CARD_WINDOW_MS, CHAINS, type CryptoChoice, quote } from './pricing.js'
 import type { World } from './world.js'
 

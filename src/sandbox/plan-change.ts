@@ -3,7 +3,7 @@
 import { refuse } from './codes.js'
 import type { CardMethod, Outcome, Payment, Product, ScheduledChange, Subscription } from './model.js'
 import { chargeCard, chooseMethod, createPayment } from './payment.js'
-import { applyChange, cycleMs, isRunning, savedMethod, withoutPendingChange } from './subscription.js'
+import { applyChange, isRunning, savedMethod, withoutPendingChange } from './subscription.js'
 import { pendingChange } from './views-v3.js'
 import type { World } from './world.js'
 
@@ -53,7 +53,7 @@ export function changePlan(world: World, subscription: Subscription, spec: PlanC
   const paid = { ...change, scheduledFor: now, resetsAnchor, paymentId: payment?.id ?? null }
   const recorded = record(world, subscription, paid)
   if (payment !== undefined && payment.status !== 'COMPLETED') return { ...recorded, applied: false, payment }
-  const swapped = swap(world, recorded.subscription, recorded.change, payment)
+  const swapped = applyChange(world, recorded.subscription, recorded.change, payment)
   return { ...recorded, subscription: swapped, applied: isFree, ...(payment && { payment }) }
 }
 
@@ -98,18 +98,6 @@ function record(world: World, subscription: Subscription, fields: NewChange): Re
   return { subscription: world.update('subscription', subscription, { changes }, at), change }
 }
 
-function swap(
-  world: World,
-  subscription: Subscription,
-  change: ScheduledChange,
-  payment: Payment | undefined,
-): Subscription {
-  if (!change.resetsAnchor) return applyChange(world, subscription, change, payment)
-  const currentCycleDueAt = world.now + cycleMs(world, change.targetPriceId)
-  world.schedule('subscription.due', subscription.id, currentCycleDueAt)
-  return applyChange(world, subscription, change, payment, { periodStart: world.now, currentCycleDueAt })
-}
-
 /** @throws {ServiceError} `UPGRADE_REQUIRES_CARD`, `PLAN_CHANGE_DECLINED`, with the charge staying on record */
 function chargeUpgrade(
   world: World,
@@ -143,7 +131,7 @@ function chargeUpgrade(
 export function upgradeCharged(world: World, subscription: Subscription, payment: Payment): void {
   const change = pendingChange(subscription)
   if (change === null || change.paymentId !== payment.id || !isRunning(subscription)) return
-  if (payment.status === 'COMPLETED') swap(world, subscription, change, payment)
+  if (payment.status === 'COMPLETED') applyChange(world, subscription, change, payment)
   else if (payment.status !== 'PENDING_3DS' && payment.status !== 'PENDING_REDIRECT') {
     callOff(world, subscription)
   }

@@ -2,16 +2,8 @@
 
 import { refuse } from './codes.js'
 import { tellMethod, tellSubscription } from './events.js'
-import {
-  CARD_METHODS,
-  DAY_MS,
-  NEW_SUBSCRIPTION,
-  type Payment,
-  type Product,
-  type SavedMethod,
-  type ScheduledChange,
-  type Subscription,
-} from './model.js'
+import type { Payment, Product, SavedMethod, ScheduledChange, Subscription } from './model.js'
+import { CARD_METHODS, DAY_MS, NEW_SUBSCRIPTION } from './model.js'
 import { chargeCard, chooseMethod, createPayment, type PaymentSpec, withdraw } from './payment.js'
 import { pendingChange } from './views-v3.js'
 import type { World } from './world.js'
@@ -57,19 +49,24 @@ export function createSubscription(
   return { subscription, payment: createPayment(world, { ...checkout, ...of }) }
 }
 
-/** A first payment shows in the status of its subscription, which otherwise tells nothing of a checkout. */
-export function followFirstPayment(world: World, subscription: Subscription, payment: Payment): void {
+/** What follows for a subscription from where the payment of its cycle stands. */
+export function followCycle(world: World, subscription: Subscription, payment: Payment): void {
+  if (payment.status === 'COMPLETED') return void confirmCycle(world, subscription, payment)
+  if (!isIncomplete(subscription)) return
+  // A first payment shows in the status of its subscription, which otherwise tells nothing of a checkout.
   const waits = payment.status === 'PENDING_3DS' || payment.status === 'PENDING_REDIRECT'
   const isGone = payment.status === 'EXPIRED' || payment.status === 'CANCELED'
   const status = waits ? payment.status : isGone ? 'EXPIRED' : 'INCOMPLETE'
   if (status === subscription.status) return
-  world.update('subscription', subscription, { status, ...(status === 'EXPIRED' && { endedAt: world.now }) })
+  world.update('subscription', subscription, { status, endedAt: isGone ? world.now : null })
 }
 
 /** A cycle is paid: the first one, or the next. */
-export function confirmCycle(world: World, subscription: Subscription, payment: Payment): Subscription {
+function confirmCycle(world: World, subscription: Subscription, payment: Payment): void {
   const isFirst = subscription.currentCycle === 0
-  const swapped = isFirst ? subscription : applyDueChange(world, subscription, payment)
+  const change = dueChange(subscription)
+  const isChanged = !isFirst && change?.targetPriceId === payment.productId
+  const swapped = isChanged ? applyChange(world, subscription, change, payment) : subscription
   const isCard = payment.deposit === null
   if (isCard && subscription.rail !== 'card') saveMethod(world, payment)
   const start = subscription.currentCycleDueAt ?? world.now
@@ -91,13 +88,6 @@ export function confirmCycle(world: World, subscription: Subscription, payment: 
   world.unschedule(active.id, 'subscription.retry', 'subscription.grace')
   world.schedule('subscription.due', active.id, begin + length)
   tellSubscription(world, isFirst ? 'subscription.created' : 'subscription.renewed', active, payment)
-  return active
-}
-
-function applyDueChange(world: World, subscription: Subscription, payment: Payment): Subscription {
-  const change = dueChange(subscription)
-  if (change === null || change.targetPriceId !== payment.productId) return subscription
-  return applyChange(world, subscription, change, payment)
 }
 
 /** The change that the next renewal applies: not an upgrade whose charge is under way. */
@@ -106,22 +96,20 @@ function dueChange(subscription: Subscription): ScheduledChange | null {
   return change?.paymentId === null ? change : null
 }
 
-/** Swaps the plan, and says so. */
+/** Swaps the plan, with a cycle that starts now where the change says so, and tells of it. */
 export function applyChange(
   world: World,
   subscription: Subscription,
-  change: ScheduledChange,
+  { id, targetPriceId: productId, resetsAnchor }: ScheduledChange,
   payment: Payment | undefined,
-  more: Partial<Subscription> = {},
 ): Subscription {
+  const { now } = world
+  const currentCycleDueAt = now + cycleMs(world, productId)
+  if (resetsAnchor) world.schedule('subscription.due', subscription.id, currentCycleDueAt)
   const at = world.tick()
-  const changes = subscription.changes.map((one) => (one.id === change.id ? { ...one, appliedAt: at } : one))
-  const swapped = world.update(
-    'subscription',
-    subscription,
-    { productId: change.targetPriceId, changes, ...more },
-    at,
-  )
+  const changes = subscription.changes.map((one) => (one.id === id ? { ...one, appliedAt: at } : one))
+  const anchor = resetsAnchor && { periodStart: now, currentCycleDueAt }
+  const swapped = world.update('subscription', subscription, { productId, changes, ...anchor }, at)
   tellSubscription(world, 'subscription.updated', swapped, payment)
   return swapped
 }
@@ -133,7 +121,7 @@ export function withoutPendingChange(subscription: Subscription, at: number): re
   )
 }
 
-export function cycleMs(world: World, productId: string): number {
+function cycleMs(world: World, productId: string): number {
   return (world.find('product', productId)?.frequencyInDays ?? 30) * DAY_MS
 }
 
