@@ -77,15 +77,15 @@ export function createCourier({ world, act }: Acting, { retryDelaysMs, timeoutMs
 
   async function attempt(
     { url, secret }: Endpoint,
-    { type, body: text }: Delivery,
+    delivery: Delivery,
     isDamaged: boolean,
   ): Promise<Attempt> {
     const at = clock()
-    const body = Buffer.from(text)
+    const body = Buffer.from(delivery.body)
     const timestamp = String(Math.floor(at / 1000))
     const headers = {
       'content-type': 'application/json',
-      [EVENT_HEADER]: type,
+      [EVENT_HEADER]: delivery.type,
       [TIMESTAMP_HEADER]: timestamp,
       [SIGNATURE_HEADER]: signBody(isDamaged ? `${secret}?` : secret, timestamp, body),
     }

@@ -86,11 +86,7 @@ export function tellSubscription(
   })
 }
 
-export function tellCustomer(
-  world: World,
-  what: 'created' | 'updated' | 'deleted',
-  customer: Customer,
-): void {
+export function tellCustomer(world: World, what: 'created' | 'updated' | 'deleted', customer: Customer) {
   tell(world, `customer.${what}`, () => objectData('customer', customerView(customer)))
 }
 

@@ -89,12 +89,7 @@ export function customerByEmail(
   return customer
 }
 
-export function fillIn(
-  world: World,
-  customer: Customer,
-  name: string | null,
-  country: string | null,
-): Customer {
+export function fillIn(world: World, customer: Customer, name: string | null, country: string | null) {
   const filled = { ...customer, name: customer.name ?? name, country: country ?? customer.country }
   if (filled.name === customer.name && filled.country === customer.country) return customer
   return updateCustomer(world, filled)

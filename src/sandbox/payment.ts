@@ -14,16 +14,13 @@ import type {
   Product,
 } from './model.js'
 import { NEW_PAYMENT, PAYMENT_MOVES } from './model.js'
-import { amountsOf, CARD_WINDOW_MS, CHAINS, type CryptoChoice, quote } from './pricing.js'
+import { amountsOf, CARD_WINDOW_MS, CHAINS, type CryptoChoice, quote, vatRateIn } from './pricing.js'
 import type { World } from './world.js'
 
 const UNFINISHED: readonly PaymentStatus[] = ['PENDING', 'PENDING_3DS', 'PENDING_REDIRECT', 'PARTIAL']
 const UNPAID: readonly PaymentStatus[] = [...UNFINISHED, 'FAILED', 'DECLINED']
 
-/**
- * Moves a payment on, and tells of it.
- * @throws {ServiceError} `INVALID_PAYMENT_STATUS_TRANSITION`
- */
+/** Moves a payment on, and tells of it. @throws {ServiceError} `INVALID_PAYMENT_STATUS_TRANSITION` */
 export function move(
   world: World,
   payment: Payment,
@@ -57,8 +54,8 @@ export interface PaymentSpec
 export function createPayment(world: World, spec: PaymentSpec): Payment {
   const { product, customer, context, expiresAt, ...given } = spec
   const { currency, taxInclusive } = product
-  const country = customer?.country ?? null
-  const { merchantOfRecord } = world.settings
+  // Where the service is not merchant of record, VAT is the merchant's own business.
+  const vatRateBps = world.settings.merchantOfRecord ? vatRateIn(customer?.country ?? null) : null
   const at = world.tick()
   const payment = world.put('payment', {
     id: world.makeId('pay'),
@@ -70,7 +67,7 @@ export function createPayment(world: World, spec: PaymentSpec): Payment {
     capture: 'automatic',
     ...context,
     ...given,
-    ...amountsOf({ priceCents: spec.priceCents, taxInclusive, country, merchantOfRecord }),
+    ...amountsOf(spec.priceCents, taxInclusive, vatRateBps),
     status: 'PENDING',
     statusTimeline: [{ status: 'PENDING', at }],
     expiresAt: expiresAt === undefined ? at + CARD_WINDOW_MS : expiresAt,
@@ -90,12 +87,7 @@ export function isPayable({ status, expiresAt }: Payment, now: number): boolean 
  * Notes how the buyer pays; for crypto, quotes the deposit. The first choice begins the checkout.
  * @throws {ServiceError} `CHECKOUT_METHOD_NOT_AVAILABLE`, `CRYPTO_ASSET_NOT_ACCEPTED`, `CRYPTO_PAYMENT_BELOW_MIN`
  */
-export function chooseMethod(
-  world: World,
-  payment: Payment,
-  method: Method,
-  crypto: CryptoChoice = {},
-): Payment {
+export function chooseMethod(world: World, payment: Payment, method: Method, crypto: CryptoChoice = {}) {
   const product = world.find('product', payment.productId)
   const rail = method === 'CRYPTO' ? 'CRYPTO' : 'CARD'
   if (product?.paymentMethods.includes(rail) === false) {

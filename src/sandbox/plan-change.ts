@@ -19,12 +19,9 @@ interface PlanChangeSpec {
   readonly cancelUrl: string | null
 }
 
-interface Recorded {
+interface PlanChange {
   readonly subscription: Subscription
   readonly change: ScheduledChange
-}
-
-interface PlanChange extends Recorded {
   readonly applied: boolean
   readonly payment?: Payment
 }
@@ -91,7 +88,7 @@ function restOf({ periodStart: start, currentCycleDueAt: end }: Subscription, no
 type NewChange = Omit<ScheduledChange, 'id' | 'appliedAt' | 'canceledAt'>
 
 /** A newer change takes the place of a pending one. */
-function record(world: World, subscription: Subscription, fields: NewChange): Recorded {
+function record(world: World, subscription: Subscription, fields: NewChange) {
   const at = world.tick()
   const change = { id: world.makeId('ssc'), ...fields, appliedAt: null, canceledAt: null }
   const changes = [...withoutPendingChange(subscription, at), change]
@@ -142,11 +139,8 @@ function callOff(world: World, subscription: Subscription): Subscription {
   return world.update('subscription', subscription, { changes: withoutPendingChange(subscription, at) }, at)
 }
 
-/**
- * Calls a queued change off.
- * @param id left out: the one that is queued. @throws {ServiceError} `NO_SCHEDULED_PLAN_CHANGE`, `PLAN_CHANGE_NOT_CANCELABLE`
- */
-export function cancelPlanChange(world: World, subscription: Subscription, id: string | undefined): Recorded {
+/** Calls a queued change off, the named one or any. @throws {ServiceError} `NO_SCHEDULED_PLAN_CHANGE`, `PLAN_CHANGE_NOT_CANCELABLE` */
+export function cancelPlanChange(world: World, subscription: Subscription, id: string | undefined) {
   const pending = pendingChange(subscription)
   const named = id === undefined ? pending : subscription.changes.find((one) => one.id === id)
   if (named?.paymentId && named.canceledAt === null) {

@@ -59,10 +59,7 @@ const US_CENTS_PER_EURO_CENT = 1.08
 const LEAST_CRYPTO_CENTS = 50
 
 /** The address is where the token's contract is, or the word NATIVE. */
-export function assetOf(
-  chainId: number,
-  symbol: string,
-): { readonly decimals: number; readonly address: string } | undefined {
+export function assetOf(chainId: number, symbol: string) {
   const decimals = CHAINS[chainId]?.assets[symbol.toUpperCase()]
   if (decimals === undefined) return undefined
   if (NATIVE.includes(symbol.toUpperCase())) return { decimals, address: 'NATIVE' }
@@ -119,16 +116,12 @@ const VAT_BPS: Readonly<Record<string, number>> = {
 }
 const FEE_BPS = 500
 
-interface Charge {
-  readonly priceCents: number
-  readonly taxInclusive: boolean
-  readonly country: string | null
-  readonly merchantOfRecord: boolean
+/** VAT is charged where the customer's country is known to have it. */
+export function vatRateIn(country: string | null): number | null {
+  return (country !== null && VAT_BPS[country]) || null
 }
 
-/** VAT applies where the service is merchant of record and the customer's country is known to have it. */
-export function amountsOf({ priceCents, taxInclusive, country, merchantOfRecord }: Charge): Amounts {
-  const vatRateBps = (merchantOfRecord && country !== null && VAT_BPS[country]) || null
+export function amountsOf(priceCents: number, taxInclusive: boolean, vatRateBps: number | null): Amounts {
   const share = (vatRateBps ?? 0) / 10_000
   const vatAmountCents = Math.round(taxInclusive ? priceCents - priceCents / (1 + share) : priceCents * share)
   const grossAmountCents = taxInclusive ? priceCents : priceCents + vatAmountCents

@@ -28,10 +28,7 @@ export interface SubscriptionSpec
     Pick<Subscription, 'totalCycles'> {}
 
 /** A subscription that waits for its first payment. */
-export function createSubscription(
-  world: World,
-  { totalCycles, ...checkout }: SubscriptionSpec,
-): { readonly subscription: Subscription; readonly payment: Payment } {
+export function createSubscription(world: World, { totalCycles, ...checkout }: SubscriptionSpec) {
   const at = world.tick()
   const subscription = world.put('subscription', {
     id: world.makeId('sub'),
@@ -226,11 +223,7 @@ export function graceEnds(world: World, subscription: Subscription): void {
 }
 
 /** @throws {ServiceError} `SUBSCRIPTION_NOT_CANCELABLE` */
-export function cancelSubscription(
-  world: World,
-  subscription: Subscription,
-  atPeriodEnd: boolean,
-): Subscription {
+export function cancelSubscription(world: World, subscription: Subscription, atPeriodEnd: boolean) {
   const { status } = subscription
   if (!isRunning(subscription)) {
     refuse('SUBSCRIPTION_NOT_CANCELABLE', `The subscription is ${status}: it can't be canceled.`)

@@ -47,11 +47,7 @@ function firstPaidAt({ statusTimeline, deposit }: Payment): number {
 }
 
 /** @param charges all that were paid by that instant, in order */
-function productOf(
-  { endedAt, changes }: Subscription,
-  charges: readonly Payment[],
-  at: number,
-): string | null {
+function productOf({ endedAt, changes }: Subscription, charges: readonly Payment[], at: number) {
   const cycle = charges
     .filter(({ purpose }) => purpose === 'cycle')
     .toSorted((one, other) => firstPaidAt(one) - firstPaidAt(other))

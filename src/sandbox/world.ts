@@ -125,10 +125,8 @@ function createWorld(db: Sqlite.Database, first: Settings) {
 
   function conditions(kind: Kind, where: Where) {
     const given = Object.entries({ kind, ...where }).filter(([, value]) => value !== undefined)
-    return {
-      text: given.map(([name]) => `${name} = ?`).join(' and '),
-      values: given.map(([, value]) => value),
-    }
+    const text = given.map(([name]) => `${name} = ?`).join(' and ')
+    return { text, values: given.map(([, value]) => value) }
   }
 
   function placed<K extends Kind>(kind: K, where: Where, span: Span): readonly Placed<Records[K]>[] {
@@ -199,12 +197,7 @@ function createWorld(db: Sqlite.Database, first: Settings) {
     },
 
     /** The record with this changed, and when. */
-    update<K extends Kind>(
-      kind: K,
-      record: Records[K],
-      change: Partial<Records[K]>,
-      at: number = tick(),
-    ): Records[K] {
+    update<K extends Kind>(kind: K, record: Records[K], change: Partial<Records[K]>, at = tick()) {
       return put(kind, { ...record, ...change, updatedAt: at })
     },
     find<K extends Kind>(kind: K, id: string | null): Records[K] | undefined {
