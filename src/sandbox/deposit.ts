@@ -39,9 +39,9 @@ export function takeDeposit(world: World, payment: Payment, spec: DepositSpec): 
   const txHash = `0x${Buffer.from(payment.id).toString('hex').padEnd(64, '0')}`
   const seen = { received: String(received), observed, warnings, detectedAt: world.now, txHash }
   const arrived = move(world, payment, 'RECEIVED', { deposit: { ...deposit, ...seen } })
-  world.unschedule(arrived.id, 'payment.expire')
+  world.unschedule(arrived.id)
   if (observed < required) {
-    world.schedule('payment.confirm', arrived.id, world.now + (required - observed) * confirmationMs)
+    world.schedule(arrived.id, world.now + (required - observed) * confirmationMs)
   }
   return confirmed(world, arrived, required)
 }
@@ -65,12 +65,8 @@ const withWarning = ({ warnings }: Pick<Deposit, 'warnings'>, code: DepositWarni
 function confirmed(world: World, payment: Payment, required: number): Payment {
   const { deposit } = payment
   if (deposit === null || (deposit.observed ?? 0) < required) return payment
-  world.unschedule(payment.id, 'payment.confirm')
+  world.unschedule(payment.id)
   if (deposit.mode === 'DIRECT') return complete(world, payment)
-  world.schedule('payment.bridge', payment.id, world.now + BRIDGE_MS)
+  world.schedule(payment.id, world.now + BRIDGE_MS)
   return move(world, payment, 'BRIDGING')
-}
-
-export function finishBridge(world: World, payment: Payment): Payment {
-  return payment.status === 'BRIDGING' ? complete(world, payment) : payment
 }

@@ -188,6 +188,9 @@ export interface ScheduledChange {
   readonly canceledAt: number | null
 }
 
+/** Of a subscription whose first cycle is still to be paid. */
+type Incomplete = 'INCOMPLETE' | 'PENDING_3DS' | 'PENDING_REDIRECT'
+
 export const NEW_SUBSCRIPTION = {
   /** How the newest cycle was paid; null before the first. */
   rail: none<'card' | 'crypto'>(),
@@ -204,14 +207,7 @@ export const NEW_SUBSCRIPTION = {
 export interface Subscription extends Dated, Context, Readonly<typeof NEW_SUBSCRIPTION> {
   readonly customerId: string | null
   readonly productId: string
-  readonly status:
-    | 'INCOMPLETE'
-    | 'PENDING_3DS'
-    | 'PENDING_REDIRECT'
-    | 'ACTIVE'
-    | 'PAST_DUE'
-    | 'CANCELED'
-    | 'EXPIRED'
+  readonly status: Incomplete | 'ACTIVE' | 'PAST_DUE' | 'CANCELED' | 'EXPIRED'
   readonly totalCycles: number | null
   /** Every plan change, oldest first. */
   readonly changes: readonly ScheduledChange[]
@@ -261,13 +257,11 @@ export interface Records {
 export type Kind = keyof Records
 export type Entity = Records[Kind]
 
-/** What falls due by the clock alone, each at most once for its record. */
+/** A payment or a subscription to which the clock alone will do something: what follows from its status then. */
 export interface Due {
-  readonly kind: `payment.${'expire' | 'confirm' | 'bridge'}` | `subscription.${'due' | 'retry' | 'grace'}`
   readonly id: string
   readonly at: number
 }
-export type DueKind = Due['kind']
 
 /** The real time of an attempt, not the sandbox's; its status is null where no answer came. */
 export interface Attempt {

@@ -1,14 +1,14 @@
 /* What a buyer does, and what the clock does: a payment moves, and what hangs on it follows. */
 
 import { refuse } from './codes.js'
-import { type DepositSpec, finishBridge, takeDeposit } from './deposit.js'
+import { type DepositSpec, takeDeposit } from './deposit.js'
 import { tellCustomer } from './events.js'
-import type { Customer, Due, DueKind, Method, Outcome, Payment, Subscription } from './model.js'
+import type { Customer, Due, Method, Outcome, Payment } from './model.js'
 import { NEW_CUSTOMER } from './model.js'
-import { chargeCard, chooseMethod, expire, fail, isPayable } from './payment.js'
+import { chargeCard, chooseMethod, complete, fail, isPayable, move, UNFINISHED } from './payment.js'
 import { upgradeCharged } from './plan-change.js'
 import type { CryptoChoice } from './pricing.js'
-import { followCycle, graceEnds, isIncomplete, isRunning, periodEnds, retryRenewal } from './subscription.js'
+import { followCycle, isIncomplete, isRunning, subscriptionDue } from './subscription.js'
 import type { World } from './world.js'
 
 export interface PaySpec extends DepositSpec {
@@ -120,33 +120,21 @@ const TEST_TOKENS = new Map<string, Outcome>([
 /** Any other token is a card that works. */
 export const outcomeOfToken = (token: string): Outcome => TEST_TOKENS.get(token) ?? 'success'
 
-const onPayment = (work: (world: World, payment: Payment) => Payment) => (world: World, id: string) => {
+/** The time has come for what is next of a payment or a subscription. */
+export function fallDue(world: World, { id, at }: Due): void {
+  world.unschedule(id)
+  world.moveTo(at)
+  const subscription = world.find('subscription', id)
+  if (subscription !== undefined) return void subscriptionDue(world, subscription)
   const payment = world.find('payment', id)
   if (payment === undefined) return
-  const after = work(world, payment)
+  const after = paymentDue(world, payment)
   if (after !== payment) followed(world, after)
 }
 
-const onSubscription =
-  (work: (world: World, subscription: Subscription) => void) => (world: World, id: string) => {
-    const subscription = world.find('subscription', id)
-    if (subscription !== undefined) work(world, subscription)
-  }
-
-/** What each kind does once its time has come. */
-const DUE: Readonly<Record<DueKind, (world: World, id: string) => void>> = {
-  'payment.expire': onPayment(expire),
-  'payment.confirm': onPayment((world, payment) =>
-    payment.status === 'RECEIVED' ? takeDeposit(world, payment, {}) : payment,
-  ),
-  'payment.bridge': onPayment(finishBridge),
-  'subscription.due': onSubscription(periodEnds),
-  'subscription.retry': onSubscription(retryRenewal),
-  'subscription.grace': onSubscription(graceEnds),
-}
-
-export function fallDue(world: World, { kind, id, at }: Due): void {
-  world.unschedule(id, kind)
-  world.moveTo(at)
-  DUE[kind](world, id)
+function paymentDue(world: World, payment: Payment): Payment {
+  // The sweep over intents: one that nobody finished stops being payable. Nothing is told.
+  if (UNFINISHED.includes(payment.status)) return move(world, payment, 'EXPIRED')
+  if (payment.status === 'RECEIVED') return takeDeposit(world, payment, {})
+  return payment.status === 'BRIDGING' ? complete(world, payment) : payment
 }

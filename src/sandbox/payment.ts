@@ -17,7 +17,7 @@ import { NEW_PAYMENT, PAYMENT_MOVES } from './model.js'
 import { amountsOf, CARD_WINDOW_MS, CHAINS, type CryptoChoice, quote, vatRateIn } from './pricing.js'
 import type { World } from './world.js'
 
-const UNFINISHED: readonly PaymentStatus[] = ['PENDING', 'PENDING_3DS', 'PENDING_REDIRECT', 'PARTIAL']
+export const UNFINISHED: readonly PaymentStatus[] = ['PENDING', 'PENDING_3DS', 'PENDING_REDIRECT', 'PARTIAL']
 const UNPAID: readonly PaymentStatus[] = [...UNFINISHED, 'FAILED', 'DECLINED']
 
 /** Moves a payment on, and tells of it. @throws {ServiceError} `INVALID_PAYMENT_STATUS_TRANSITION` */
@@ -74,7 +74,7 @@ export function createPayment(world: World, spec: PaymentSpec): Payment {
     createdAt: at,
     updatedAt: at,
   })
-  if (payment.expiresAt !== null) world.schedule('payment.expire', payment.id, payment.expiresAt)
+  if (payment.expiresAt !== null) world.schedule(payment.id, payment.expiresAt)
   return payment
 }
 
@@ -101,7 +101,7 @@ export function chooseMethod(world: World, payment: Payment, method: Method, cry
   const expiresAt = window === undefined ? payment.expiresAt : createdAt + window
   const chosen = world.update('payment', payment, { method, deposit, expiresAt })
   if (expiresAt !== null && expiresAt !== payment.expiresAt) {
-    world.schedule('payment.expire', payment.id, expiresAt)
+    world.schedule(payment.id, expiresAt)
   }
   if (payment.method === null) tellPayment(world, 'checkout.initiated', chosen)
   return chosen
@@ -137,6 +137,8 @@ const DECLINED: Readonly<Record<Decline, readonly [code: string, category: Decli
 
 /** What fails before a present buyer has authorized it fails at the checkout. */
 export function fail(world: World, payment: Payment, decline: Decline, presence: Presence): Payment {
+  // Confirmations and swaps are waited for no more.
+  if (payment.status === 'RECEIVED' || payment.status === 'BRIDGING') world.unschedule(payment.id)
   const isCheckout = presence === 'present' && payment.deposit === null && payment.status !== 'AUTHORIZED'
   const told = isCheckout ? 'checkout.failed' : 'payment.failed'
   const [declineCode, declineCategory] = DECLINED[decline] ?? [null, null]
@@ -147,7 +149,7 @@ export function fail(world: World, payment: Payment, decline: Decline, presence:
 /** Captured, or confirmed and settled on-chain. */
 export function complete(world: World, payment: Payment): Payment {
   const isCrypto = payment.deposit !== null
-  world.unschedule(payment.id, 'payment.expire')
+  world.unschedule(payment.id)
   const times = {
     paymentReceivedAt: payment.paymentReceivedAt ?? world.now,
     ...(isCrypto && { paymentSettledAt: world.now }),
@@ -184,7 +186,7 @@ export function cancelCheckout(world: World, payment: Payment, reason: string | 
 
 /** The same without telling anyone: what it would have paid for is gone. */
 export function withdraw(world: World, payment: Payment, cancelReason: string | null): Payment {
-  world.unschedule(payment.id, 'payment.expire')
+  world.unschedule(payment.id)
   return move(world, payment, 'CANCELED', (at) => ({ cancelReason, canceledAt: at }))
 }
 
@@ -233,9 +235,4 @@ export function settle(world: World, payment: Payment, outcome: 'success' | 'fai
   const settled = at === null ? payment : world.update('payment', payment, { paymentSettledAt: at }, at)
   tellPayout(world, at === null ? 'failed' : 'completed', settled)
   return settled
-}
-
-/** The sweep over intents: one that nobody finished stops being payable. Nothing is told. */
-export function expire(world: World, payment: Payment): Payment {
-  return UNFINISHED.includes(payment.status) ? move(world, payment, 'EXPIRED') : payment
 }

@@ -82,8 +82,7 @@ function confirmCycle(world: World, subscription: Subscription, payment: Payment
     lastDeclineCategory: null,
     renewalPaymentId: null,
   })
-  world.unschedule(active.id, 'subscription.retry', 'subscription.grace')
-  world.schedule('subscription.due', active.id, begin + length)
+  world.schedule(active.id, begin + length)
   tellSubscription(world, isFirst ? 'subscription.created' : 'subscription.renewed', active, payment)
 }
 
@@ -102,7 +101,7 @@ export function applyChange(
 ): Subscription {
   const { now } = world
   const currentCycleDueAt = now + cycleMs(world, productId)
-  if (resetsAnchor) world.schedule('subscription.due', subscription.id, currentCycleDueAt)
+  if (resetsAnchor) world.schedule(subscription.id, currentCycleDueAt)
   const at = world.tick()
   const changes = subscription.changes.map((one) => (one.id === id ? { ...one, appliedAt: at } : one))
   const anchor = resetsAnchor && { periodStart: now, currentCycleDueAt }
@@ -144,9 +143,23 @@ export function savedMethod(world: World, customerId: string | null): SavedMetho
   return world.list('method', { customerId }).find(({ revokedAt }) => revokedAt === null)
 }
 
-/** The paid period is over: the next cycle is charged, or the subscription ends. */
-export function periodEnds(world: World, subscription: Subscription): void {
-  if (!isRunning(subscription)) return
+/** The time has come for what is next: the period ends, a declined renewal is charged again, or a grace is over. */
+export function subscriptionDue(world: World, subscription: Subscription): void {
+  if (subscription.status === 'ACTIVE') return void periodEnds(world, subscription)
+  const payment = world.find('payment', subscription.renewalPaymentId)
+  if (subscription.status !== 'PAST_DUE' || payment === undefined) return
+  if (subscription.rail === 'card') {
+    attemptRenewal(world, subscription, payment, subscription.renewalAttempt + 1)
+  } else if (payment.status === 'RECEIVED' || payment.status === 'BRIDGING') {
+    // A deposit that is on its way has come in time.
+    world.schedule(subscription.id, world.now + DAY_MS)
+  } else {
+    end(world, subscription, 'EXPIRED')
+  }
+}
+
+/** The next cycle is charged, or the subscription ends. */
+function periodEnds(world: World, subscription: Subscription): void {
   const { cancelAtPeriodEnd, totalCycles, currentCycle } = subscription
   if (cancelAtPeriodEnd) return void end(world, subscription, 'CANCELED')
   const isLast = totalCycles !== null && currentCycle >= totalCycles
@@ -156,7 +169,7 @@ export function periodEnds(world: World, subscription: Subscription): void {
   const renewal = renewalPayment(world, subscription, product)
   if (subscription.rail === 'card') return void attemptRenewal(world, subscription, renewal, 1)
   const due = world.update('subscription', subscription, { status: 'PAST_DUE', renewalPaymentId: renewal.id })
-  world.schedule('subscription.grace', due.id, world.now + GRACE_MS)
+  world.schedule(due.id, world.now + GRACE_MS)
   tellSubscription(world, 'subscription.past_due', due, renewal)
 }
 
@@ -203,23 +216,8 @@ function attemptRenewal(world: World, subscription: Subscription, payment: Payme
     renewalPaymentId: charged.id,
   })
   if (next === null) return void end(world, failed, 'EXPIRED')
-  world.schedule('subscription.retry', failed.id, next)
+  world.schedule(failed.id, next)
   if (attempt === 1) tellSubscription(world, 'subscription.past_due', failed, charged)
-}
-
-export function retryRenewal(world: World, subscription: Subscription): void {
-  const payment = world.find('payment', subscription.renewalPaymentId)
-  if (subscription.status !== 'PAST_DUE' || payment === undefined) return
-  attemptRenewal(world, subscription, payment, subscription.renewalAttempt + 1)
-}
-
-/** Nobody has paid the crypto cycle in time. */
-export function graceEnds(world: World, subscription: Subscription): void {
-  if (subscription.status !== 'PAST_DUE') return
-  const status = world.find('payment', subscription.renewalPaymentId)?.status
-  if (status !== 'RECEIVED' && status !== 'BRIDGING') return void end(world, subscription, 'EXPIRED')
-  // A deposit that is on its way has come in time.
-  world.schedule('subscription.grace', subscription.id, world.now + DAY_MS)
 }
 
 /** @throws {ServiceError} `SUBSCRIPTION_NOT_CANCELABLE` */
@@ -237,7 +235,7 @@ export function cancelSubscription(world: World, subscription: Subscription, atP
 }
 
 function end(world: World, subscription: Subscription, status: 'CANCELED' | 'EXPIRED'): Subscription {
-  world.unschedule(subscription.id, 'subscription.due', 'subscription.retry', 'subscription.grace')
+  world.unschedule(subscription.id)
   const payment = world.find('payment', subscription.renewalPaymentId)
   const isUnpaid = payment?.status === 'PENDING' || payment?.status === 'PARTIAL'
   // First, so that the end and what is told of it have the same instant.

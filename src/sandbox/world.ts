@@ -7,7 +7,7 @@
 import { hash } from 'node:crypto'
 import Sqlite from 'better-sqlite3'
 import { ServiceError } from './codes.js'
-import type { Delivery, Due, DueKind, Entity, Kind, Records, Settings } from './model.js'
+import type { Delivery, Due, Entity, Kind, Records, Settings } from './model.js'
 
 /** The fields by which records are found: each is a column beside the JSON. */
 const COLUMNS = ['customerId', 'subscriptionId', 'email', 'endpointId', 'status', 'dueAt', 'place'] as const
@@ -24,9 +24,7 @@ const SCHEMA = `
     where subscriptionId is not null;
   create index if not exists record_email on record (email, kind) where email is not null;
   create index if not exists record_pending on record (place, seq) where kind = 'delivery' and status = 'pending';
-  create table if not exists due (
-    kind text not null, id text not null, at integer not null, seq integer not null, primary key (kind, id)
-  ) strict, without rowid;
+  create table if not exists due (id text primary key, at integer not null, seq integer not null) strict, without rowid;
   create index if not exists due_at on due (at, seq);
   create table if not exists settings (only_row integer primary key check (only_row = 1), body text not null) strict;
 `
@@ -232,20 +230,19 @@ function createWorld(db: Sqlite.Database, first: Settings) {
       return endpoints
     },
 
-    schedule(kind: DueKind, id: string, at: number): void {
+    /** Of each record, one thing is due at most: the next. */
+    schedule(id: string, at: number): void {
       settings = { ...settings, made: settings.made + 1 }
-      sql(
-        'insert into due values (?, ?, ?, ?) on conflict do update set at = excluded.at, seq = excluded.seq',
-      ).run(kind, id, at, settings.made)
+      const text =
+        'insert into due values (?, ?, ?) on conflict do update set at = excluded.at, seq = excluded.seq'
+      sql(text).run(id, at, settings.made)
     },
-    unschedule(id: string, ...kinds: readonly DueKind[]): void {
-      for (const kind of kinds) sql('delete from due where kind = ? and id = ?').run(kind, id)
+    unschedule(id: string): void {
+      sql('delete from due where id = ?').run(id)
     },
     nextDue(until: number): Due | undefined {
-      const due = sql(
-        `select 0 as seq, json_object('kind', kind, 'id', id, 'at', at) as body
-         from due where at <= ? order by at, seq limit 1`,
-      ).get(until)
+      const next = `select 0 as seq, json_object('id', id, 'at', at) as body from due where at <= ? order by at, seq limit 1`
+      const due = sql(next).get(until)
       return due && JSON.parse(due.body)
     },
 
