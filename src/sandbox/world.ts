@@ -34,14 +34,14 @@ const SAVE = `
   on conflict (id) do update set body = excluded.body, ${COLUMNS.map((name) => `${name} = excluded.${name}`)}
 `
 
-/** Delivered ones beyond these are forgotten, so that a year of many subscriptions fits. */
-const DELIVERIES_KEPT = 100_000
+/** Deliveries that were taken so many records ago are forgotten, so that a year of many subscriptions fits. */
+const DELIVERED_KEPT = 100_000
 
 /** Which records to list; every field given must match. */
 export type Where = { readonly [Name in (typeof COLUMNS)[number]]?: string | undefined }
 
 /** A stretch of a list, the newest first. */
-interface Span {
+export interface Span {
   /** Only what is older than this place. */
   readonly before?: number | undefined
   readonly limit?: number
@@ -93,7 +93,7 @@ function createWorld(db: Sqlite.Database, first: Settings) {
   const stored = sql('select body from settings').get()
   let settings: Settings = stored === undefined ? first : JSON.parse(stored.body)
   /** What the running act has read or written, and which of it is not yet in the file. */
-  const known = new Map<string, Entity>()
+  const known = new Map<string, readonly [Kind, Entity]>()
   const unsaved = new Map<Kind, Map<string, Entity>>()
   let endpoints: readonly Records['endpoint'][] | null = null
 
@@ -114,7 +114,7 @@ function createWorld(db: Sqlite.Database, first: Settings) {
   }
 
   function put<K extends Kind>(kind: K, record: Records[K]): Records[K] {
-    known.set(record.id, record)
+    known.set(record.id, [kind, record])
     const ofKind = unsaved.get(kind) ?? new Map<string, Entity>()
     unsaved.set(kind, ofKind.set(record.id, record))
     if (kind === 'endpoint') endpoints = null
@@ -200,12 +200,12 @@ function createWorld(db: Sqlite.Database, first: Settings) {
     },
     find<K extends Kind>(kind: K, id: string | null): Records[K] | undefined {
       if (id === null) return undefined
-      const cached = known.get(id) as Records[K] | undefined
-      if (cached !== undefined) return cached
+      const [cachedKind, cached] = known.get(id) ?? []
+      if (cached !== undefined) return cachedKind === kind ? (cached as Records[K]) : undefined
       const row = sql('select body from record where id = ? and kind = ?').get(id, kind)
       if (row === undefined) return undefined
       const record: Records[K] = JSON.parse(row.body)
-      known.set(id, record)
+      known.set(id, [kind, record])
       return record
     },
     put,
@@ -260,7 +260,7 @@ function createWorld(db: Sqlite.Database, first: Settings) {
       sql(
         `delete from record where kind = 'delivery' and status = 'delivered'
          and seq <= (select max(seq) from record) - ?`,
-      ).run(DELIVERIES_KEPT)
+      ).run(DELIVERED_KEPT)
     },
   }
 }
