@@ -131,7 +131,7 @@ await together(async (use) => {
         'µs an event': figure((seconds * 1e6) / events),
         '× plain': ratio(seconds, plain.seconds),
         'processor seconds': figure(processorSeconds),
-        '× plain, too': ratio(processorSeconds, plain.processorSeconds),
+        '× plain (processor)': ratio(processorSeconds, plain.processorSeconds),
       })),
     ),
   )
