@@ -1,14 +1,12 @@
 /* Carries deliveries to their endpoints: signed at the real time, tried again while they fail. */
 
-import { Agent, type ClientRequest, request } from 'node:http'
-import { Agent as TlsAgent, request as tlsRequest } from 'node:https'
 import { setTimeout as wait } from 'node:timers/promises'
+import { Agent, request } from 'undici'
 import { EVENT_HEADER, SIGNATURE_HEADER, signBody, TIMESTAMP_HEADER } from '../provider/signature.js'
 import type { Attempt, Delivery, Endpoint } from './model.js'
-import type { State } from './state.js'
 import type { Acting } from './world.js'
 
-export interface CourierOptions {
+interface CourierOptions {
   /** Real milliseconds before each further attempt of a burst. */
   readonly retryDelaysMs: readonly number[]
   readonly timeoutMs: number
@@ -24,31 +22,21 @@ const HANDFUL = 64
 const SIDE_BY_SIDE = 16
 const BATCH = 512
 
-export interface Courier {
-  /** Sends what may be sent by the sandbox's clock; resolves once each is delivered, or has failed for now. */
-  drain(): Promise<void>
-  /** Sends one at once, whatever became of it before. */
-  sendNow(delivery: Delivery): Promise<Delivery>
-  /** Ends what is under way; nothing is sent any more. */
-  stop(): Promise<void>
-}
+export type Courier = ReturnType<typeof createCourier>
 
-export function createCourier(state: State, { world, act }: Acting, options: CourierOptions): Courier {
-  const agents = {
-    'http:': new Agent({ keepAlive: true, maxSockets: SIDE_BY_SIDE }),
-    'https:': new TlsAgent({ keepAlive: true, maxSockets: SIDE_BY_SIDE }),
-  }
-  const underWay = new Set<ClientRequest>()
+export function createCourier({ world, act }: Acting, { retryDelaysMs, timeoutMs, clock }: CourierOptions) {
+  const timeouts = { connectTimeout: timeoutMs, headersTimeout: timeoutMs, bodyTimeout: timeoutMs }
+  const agent = new Agent({ ...timeouts, connections: SIDE_BY_SIDE })
   /** Endpoints that did not take the last burst: they get single attempts until one succeeds. */
   const down = new Set<string>()
   const stopping = new AbortController()
-  let draining: Promise<void> | null = null
+  let draining: Promise<void> = Promise.resolve()
 
   async function drainAll(): Promise<void> {
     while (!stopping.signal.aborted) {
-      const batch = state.pendingDeliveries(world.now, BATCH)
+      const batch = world.pending(BATCH)
       if (batch.length === 0) return
-      const endpoints = new Map(act(() => world.list('endpoint')).map((endpoint) => [endpoint.id, endpoint]))
+      const endpoints = new Map(act(() => world.endpoints()).map((endpoint) => [endpoint.id, endpoint]))
       const sent: Delivery[] = []
       const queue = batch.values()
       const carry = async (): Promise<void> => {
@@ -59,8 +47,8 @@ export function createCourier(state: State, { world, act }: Acting, options: Cou
       }
       await Promise.all(Array.from({ length: batch.length > HANDFUL ? SIDE_BY_SIDE : 1 }, carry))
       act(() => {
-        for (const delivery of sent) state.saveDelivery(delivery)
-        state.forgetDelivered()
+        for (const delivery of sent) world.put('delivery', delivery)
+        world.forgetDelivered()
       })
     }
   }
@@ -68,90 +56,74 @@ export function createCourier(state: State, { world, act }: Acting, options: Cou
   async function burst(delivery: Delivery, endpoint: Endpoint | undefined): Promise<Delivery> {
     if (endpoint === undefined) return { ...delivery, status: 'failed' }
     const attempts: Attempt[] = [...delivery.attempts]
-    const delays = down.has(endpoint.id) ? [0] : [0, ...options.retryDelaysMs]
-    for (const delay of delays) {
+    for (const delay of down.has(endpoint.id) ? [0] : [0, ...retryDelaysMs]) {
       if (delay > 0) await wait(delay, null, { signal: stopping.signal }).catch(() => {})
       if (stopping.signal.aborted) return delivery
       const isDamaged = delivery.isDamaged && attempts.length === 0
-      attempts.push(await attempt(endpoint, delivery, isDamaged))
-      if (!isTaken(attempts.at(-1))) continue
+      const last = await attempt(endpoint, delivery, isDamaged)
+      attempts.push(last)
+      if (last.status === null || last.status < 200 || last.status > 299) continue
       down.delete(endpoint.id)
       if (delivery.isDoubled) attempts.push(await attempt(endpoint, delivery, false))
       return { ...delivery, status: 'delivered', attempts }
     }
     down.add(endpoint.id)
+    const failed = { ...delivery, attempts, failures: delivery.failures + 1 }
     const next = NEXT_BURST_MS[delivery.failures]
-    return {
-      ...delivery,
-      attempts,
-      failures: delivery.failures + 1,
-      ...(next === undefined ? { status: 'failed' } : { dueAt: delivery.dueAt + next }),
+    if (next === undefined) return { ...failed, status: 'failed' }
+    const dueAt = delivery.dueAt + next
+    return { ...failed, dueAt, place: Math.max(delivery.place, dueAt) }
+  }
+
+  async function attempt(
+    { url, secret }: Endpoint,
+    delivery: Delivery,
+    isDamaged: boolean,
+  ): Promise<Attempt> {
+    const at = clock()
+    const body = Buffer.from(delivery.body)
+    const timestamp = String(Math.floor(at / 1000))
+    const headers = {
+      'content-type': 'application/json',
+      [EVENT_HEADER]: delivery.type,
+      [TIMESTAMP_HEADER]: timestamp,
+      [SIGNATURE_HEADER]: signBody(isDamaged ? `${secret}?` : secret, timestamp, body),
+    }
+    try {
+      const answer = await request(url, { method: 'POST', dispatcher: agent, headers, body })
+      await answer.body.dump().catch(() => {})
+      return { at, status: answer.statusCode, error: null }
+    } catch (error) {
+      return { at, status: null, error: failureText(error) }
     }
   }
 
-  function attempt(endpoint: Endpoint, { type, body }: Delivery, isDamaged: boolean): Promise<Attempt> {
-    const at = options.clock()
-    const bytes = Buffer.from(body)
-    const timestamp = String(Math.floor(at / 1000))
-    const signature = signBody(isDamaged ? `${endpoint.secret}?` : endpoint.secret, timestamp, bytes)
-    const url = new URL(endpoint.url)
-    const isTls = url.protocol === 'https:'
-    return new Promise((resolve) => {
-      const sent = (isTls ? tlsRequest : request)(url, {
-        method: 'POST',
-        agent: isTls ? agents['https:'] : agents['http:'],
-        timeout: options.timeoutMs,
-        headers: {
-          'Content-Type': 'application/json',
-          'Content-Length': bytes.length,
-          [EVENT_HEADER]: type,
-          [TIMESTAMP_HEADER]: timestamp,
-          [SIGNATURE_HEADER]: signature,
-        },
-      })
-      const done = (status: number | null, error: string | null): void => {
-        underWay.delete(sent)
-        resolve({ at, status, error })
-      }
-      underWay.add(sent)
-      sent.on('timeout', () => sent.destroy(new Error(`no answer within ${options.timeoutMs} ms`)))
-      sent.on('error', (error) => done(null, error.message))
-      sent.on('response', (answer) => {
-        answer.on('error', () => {})
-        answer.resume().on('close', () => done(answer.statusCode ?? null, null))
-      })
-      sent.end(bytes)
-    })
-  }
-
-  const drain = (): Promise<void> => {
-    // One that is already running may have looked before the newest deliveries came.
-    const before = draining ?? Promise.resolve()
-    const next = before.then(drainAll).finally(() => {
-      if (draining === next) draining = null
-    })
-    draining = next
-    return next
+  function failureText(error: unknown): string {
+    if (!(error instanceof Error)) return String(error)
+    const code = 'code' in error ? String(error.code) : ''
+    return code.endsWith('_TIMEOUT') ? `no answer within ${timeoutMs} ms` : error.message || code
   }
 
   return {
-    drain,
-    async sendNow(delivery) {
+    /** Sends what may be sent by the sandbox's clock; resolves once each is delivered, or has failed for now. */
+    drain(): Promise<void> {
+      // One that is already running may have looked before the newest deliveries came.
+      const next = draining.then(drainAll)
+      draining = next.catch(() => {})
+      return next
+    },
+    /** Sends one at once, whatever became of it before. */
+    async sendNow(delivery: Delivery): Promise<Delivery> {
       const endpoint = act(() => world.find('endpoint', delivery.endpointId))
       const sent = await burst({ ...delivery, status: 'pending', isDamaged: false }, endpoint)
       const kept: Delivery = sent.status === 'delivered' ? sent : { ...sent, status: 'failed' }
-      act(() => state.saveDelivery(kept))
-      return kept
+      return act(() => world.put('delivery', kept))
     },
-    async stop() {
+    /** Ends what is under way; nothing is sent any more. */
+    async stop(): Promise<void> {
       stopping.abort()
-      for (const one of underWay) one.destroy(new Error('the sandbox stops'))
-      await draining?.catch(() => {})
-      for (const agent of Object.values(agents)) agent.destroy()
+      await agent.destroy(new Error('the sandbox stops'))
+      await draining
     },
   }
-}
-
-function isTaken(attempt: Attempt | undefined): boolean {
-  return attempt?.status != null && attempt.status >= 200 && attempt.status < 300
 }

@@ -1,6 +1,6 @@
 /* Deposits: how much has come, how sure it is, and the swap on the way to the merchant. */
 
-import { ServiceError } from './codes.js'
+import { refuse } from './codes.js'
 import type { Deposit, DepositWarning, Payment } from './model.js'
 import { complete, move } from './payment.js'
 import { CHAINS } from './pricing.js'
@@ -19,39 +19,31 @@ export interface DepositSpec {
 
 /** A deposit arrives, or confirmations of one do. Less than expected waits for the rest. */
 export function takeDeposit(world: World, payment: Payment, spec: DepositSpec): Payment {
-  const { deposit } = payment
-  if (deposit === null) throw new ServiceError('INVALID_PAYMENT_STATUS_TRANSITION', 'No deposit is expected.')
-  const chain = CHAINS[deposit.chainId]
-  const required = chain?.confirmations ?? 1
+  const deposit = payment.deposit ?? refuse('INVALID_PAYMENT_STATUS_TRANSITION', 'No deposit is expected.')
+  const { confirmations: required = 1, confirmationMs = 0 } = CHAINS[deposit.chainId] ?? {}
   const observed = Math.min(required, spec.confirmations ?? required)
   if (payment.status === 'RECEIVED') {
     const seen = { ...deposit, observed: Math.max(observed, deposit.observed ?? 0) }
-    return confirmed(world, world.put('payment', { ...payment, deposit: seen, updatedAt: world.tick() }))
+    return confirmed(world, world.update('payment', payment, { deposit: seen }), required)
   }
-  const warnings =
-    spec.warning === undefined ? deposit.warnings : [...deposit.warnings, warningOf(spec.warning)]
+  const warnings = spec.warning ? withWarning(deposit, spec.warning) : deposit.warnings
   const received = receivedWith(deposit, spec.share)
   if (received < BigInt(deposit.expected)) {
-    const missing = warnings.some(({ code }) => code === 'INSUFFICIENT_DEPOSIT_AMOUNT')
-      ? warnings
-      : [...warnings, warningOf('INSUFFICIENT_DEPOSIT_AMOUNT')]
-    const change = { deposit: { ...deposit, received: String(received), warnings: missing } }
-    if (payment.status !== 'PARTIAL') return move(world, payment, 'PARTIAL', change)
-    return world.put('payment', { ...payment, ...change, updatedAt: world.tick() })
+    const isWarned = warnings.some(({ code }) => code === 'INSUFFICIENT_DEPOSIT_AMOUNT')
+    const all = isWarned ? warnings : withWarning({ warnings }, 'INSUFFICIENT_DEPOSIT_AMOUNT')
+    const change = { deposit: { ...deposit, received: String(received), warnings: all } }
+    return payment.status === 'PARTIAL'
+      ? world.update('payment', payment, change)
+      : move(world, payment, 'PARTIAL', change)
   }
-  const seen = move(world, payment, 'RECEIVED', {
-    deposit: {
-      ...deposit,
-      ...{ received: String(received), observed, warnings, detectedAt: world.now },
-      txHash: `0x${Buffer.from(payment.id).toString('hex').padEnd(64, '0')}`,
-    },
-  })
-  world.unschedule('payment.expire', seen.id)
+  const txHash = `0x${Buffer.from(payment.id).toString('hex').padEnd(64, '0')}`
+  const seen = { received: String(received), observed, warnings, detectedAt: world.now, txHash }
+  const arrived = move(world, payment, 'RECEIVED', { deposit: { ...deposit, ...seen } })
+  world.unschedule(arrived.id)
   if (observed < required) {
-    const wait = (required - observed) * (chain?.confirmationMs ?? 0)
-    world.schedule('payment.confirm', seen.id, world.now + wait)
+    world.schedule(arrived.id, world.now + (required - observed) * confirmationMs)
   }
-  return confirmed(world, seen)
+  return confirmed(world, arrived, required)
 }
 
 function receivedWith({ expected, received }: Deposit, share: number | undefined): bigint {
@@ -64,19 +56,17 @@ const WARNING_TEXT: Readonly<Record<DepositWarning, string>> = {
   RBF_DETECTED: 'The transaction may still be replaced by another.',
   NETWORK_FEE_SURCHARGE: 'The network fee was taken from the deposit.',
 }
-const warningOf = (code: DepositWarning) => ({ code, message: WARNING_TEXT[code], data: {} })
+const withWarning = ({ warnings }: Pick<Deposit, 'warnings'>, code: DepositWarning): Deposit['warnings'] => [
+  ...warnings,
+  { code, message: WARNING_TEXT[code], data: {} },
+]
 
-/** Completes a received deposit with confirmations enough, by way of a swap where one was asked for. */
-function confirmed(world: World, payment: Payment): Payment {
+/** Completes a deposit with enough confirmations, by way of a swap where one was asked for. */
+function confirmed(world: World, payment: Payment, required: number): Payment {
   const { deposit } = payment
-  if (deposit === null || (deposit.observed ?? 0) < (CHAINS[deposit.chainId]?.confirmations ?? 1))
-    return payment
-  world.unschedule('payment.confirm', payment.id)
+  if (deposit === null || (deposit.observed ?? 0) < required) return payment
+  world.unschedule(payment.id)
   if (deposit.mode === 'DIRECT') return complete(world, payment)
-  world.schedule('payment.bridge', payment.id, world.now + BRIDGE_MS)
+  world.schedule(payment.id, world.now + BRIDGE_MS)
   return move(world, payment, 'BRIDGING')
-}
-
-export function finishBridge(world: World, payment: Payment): Payment {
-  return payment.status === 'BRIDGING' ? complete(world, payment) : payment
 }

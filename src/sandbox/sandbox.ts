@@ -5,7 +5,7 @@
 
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer, type Server } from 'node:http'
+import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type Courier, createCourier } from './courier.js'
@@ -14,8 +14,7 @@ import { registerEndpoint } from './operations/merchant.js'
 import type { Engine } from './operations/operation.js'
 import { fallDue } from './paying.js'
 import { createApp } from './server.js'
-import { openState, type State } from './state.js'
-import { type Acting, createWorld } from './world.js'
+import { type Acting, openWorld, type World } from './world.js'
 
 export interface SandboxOptions {
   /** 0, the default: any free one. */
@@ -64,32 +63,53 @@ export interface Sandbox {
 }
 
 const HOST = '127.0.0.1'
-const RETRY_DELAYS_MS = [100, 400, 1_500]
-const TIMEOUT_MS = 5_000
 /** So many due things, or a day of them, are done in one transaction. */
 const STEP = 500
 
 /** Starts a sandbox in this process. If it rejects, it leaves nothing open. */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
-  const { clock = Date.now, report = () => {} } = options
+  const {
+    clock = Date.now,
+    report = () => {},
+    retryDelaysMs = [100, 400, 1_500],
+    timeoutMs = 5_000,
+  } = options
   const key = options.key ?? `sk_sandbox_${randomBytes(18).toString('hex')}`
   if (!key.startsWith('sk_sandbox_')) throw new RangeError('The key of a sandbox begins with sk_sandbox_.')
-  const state = openState(options.file ?? null)
+  const { close, ...acting } = openWorld(options.file ?? null, firstSettings(options, clock()))
   try {
-    const acting = createWorld(state, firstSettings(options, clock()))
-    const { retryDelaysMs = RETRY_DELAYS_MS, timeoutMs = TIMEOUT_MS } = options
-    const courier = createCourier(state, acting, { retryDelaysMs, timeoutMs, clock })
-    const engine = createEngine(state, acting, courier)
+    const courier = createCourier(acting, { retryDelaysMs, timeoutMs, clock })
     acting.act((world) => {
       for (const one of options.endpoints ?? []) knowEndpoint(world, one)
     })
     let url = ''
+    const engine = createEngine(acting, courier)
     const server = createServer(createApp({ engine, key, baseUrl: () => url, report }))
-    url = `http://${HOST}:${await listen(server, options.port ?? 0)}`
+    server.listen(options.port ?? 0, HOST)
+    await once(server, 'listening')
+    url = `http://${HOST}:${(server.address() as AddressInfo).port}`
     courier.drain().catch(report)
-    return handle({ url, key, state, server, courier })
+
+    const end = async (): Promise<void> => {
+      const closed = once(server, 'close')
+      server.close()
+      await courier.stop()
+      server.closeAllConnections()
+      await closed
+      close()
+    }
+    let ended: Promise<void> | null = null
+    return {
+      url,
+      key,
+      ...client(url, key),
+      stop() {
+        ended ??= end()
+        return ended
+      },
+    }
   } catch (error) {
-    state.close()
+    close()
     throw error
   }
 }
@@ -100,31 +120,25 @@ function firstSettings({ from, seed = 1, merchantOfRecord = false }: SandboxOpti
   return { seed, now: start, changedAt: start - 1, made: 0, merchantOfRecord, faults: [], answers: [] }
 }
 
-function knowEndpoint(world: Acting['world'], { url, secret, generation }: KnownEndpoint): void {
-  const known = world.list('endpoint').find((one) => one.url === url && one.generation === generation)
+function knowEndpoint(world: World, { url, secret, generation }: KnownEndpoint): void {
+  const known = world.endpoints().find((one) => one.url === url && one.generation === generation)
   if (known === undefined) registerEndpoint(world, { url, secret, generation })
-  else if (known.secret !== secret) world.put('endpoint', { ...known, secret, updatedAt: world.tick() })
+  else if (known.secret !== secret) world.update('endpoint', known, { secret })
 }
 
-function createEngine(state: State, acting: Acting, courier: Courier): Engine {
-  const { act } = acting
-  /** One advance at a time. */
-  let last: Promise<void> = Promise.resolve()
-
+function createEngine({ world, act }: Acting, courier: Courier): Engine {
   /** Does the next few due things. @returns whether there may be more */
   const step = (to: number): boolean =>
-    act((world) => {
-      const first = state.nextDue(to)
-      if (first === undefined) {
-        world.moveTo(to)
-        return false
-      }
-      let due: typeof first | undefined = first
-      for (let done = 0; due !== undefined && done < STEP && due.at < first.at + DAY_MS; done += 1) {
+    act(() => {
+      let due = world.nextDue(to)
+      const end = (due?.at ?? to) + DAY_MS
+      for (let done = 0; due !== undefined && due.at < end; done += 1) {
+        if (done === STEP) return true
         fallDue(world, due)
-        due = state.nextDue(to)
+        due = world.nextDue(to)
       }
-      return true
+      if (due === undefined) world.moveTo(to)
+      return due !== undefined
     })
 
   async function advance(to: number): Promise<void> {
@@ -136,10 +150,13 @@ function createEngine(state: State, acting: Acting, courier: Courier): Engine {
       await nextTurn()
     }
   }
+
+  /** One advance at a time. */
+  let last: Promise<void> = Promise.resolve()
   return {
-    ...acting,
+    world,
+    act,
     courier,
-    deliveries: state,
     advance(to) {
       const next = last.then(() => advance(to))
       last = next.catch(() => {})
@@ -148,22 +165,8 @@ function createEngine(state: State, acting: Acting, courier: Courier): Engine {
   }
 }
 
-async function listen(server: Server, port: number): Promise<number> {
-  server.listen(port, HOST)
-  await once(server, 'listening')
-  return (server.address() as AddressInfo).port
-}
-
-interface Running {
-  readonly url: string
-  readonly key: string
-  readonly state: State
-  readonly server: Server
-  readonly courier: Courier
-}
-
 /** Asks over HTTP, like everyone else: what holds for an app holds for a test. */
-function handle({ url, key, state, server, courier }: Running): Sandbox {
+function client(url: string, key: string): Omit<Sandbox, 'url' | 'key' | 'stop'> {
   async function ask(method: string, path: string, body?: object): Promise<Record<string, unknown>> {
     const answer = await fetch(`${url}/sandbox${path}`, {
       method,
@@ -175,10 +178,7 @@ function handle({ url, key, state, server, courier }: Running): Sandbox {
     return data
   }
   const text = (instant: string | number): string => new Date(instant).toISOString()
-  let stopping: Promise<void> | null = null
   return {
-    url,
-    key,
     async advance(by) {
       await ask('POST', '/clock/advance', typeof by === 'string' ? { by } : { to: text(by.to) })
     },
@@ -187,28 +187,9 @@ function handle({ url, key, state, server, courier }: Running): Sandbox {
       await (faults === null ? ask('DELETE', '/faults') : ask('POST', '/faults', faults))
     },
     async truth(at) {
-      const { access } = await ask(
-        'GET',
-        `/truth${at === undefined ? '' : `?at=${encodeURIComponent(text(at))}`}`,
-      )
+      const query = at === undefined ? '' : `?at=${encodeURIComponent(text(at))}`
+      const { access } = await ask('GET', `/truth${query}`)
       return access as Awaited<ReturnType<Sandbox['truth']>>
     },
-    stop() {
-      stopping ??= stop({ server, courier, state })
-      return stopping
-    },
   }
-}
-
-async function stop({
-  server,
-  courier,
-  state,
-}: Pick<Running, 'server' | 'courier' | 'state'>): Promise<void> {
-  const closed = once(server, 'close')
-  server.close()
-  await courier.stop()
-  server.closeAllConnections()
-  await closed
-  state.close()
 }

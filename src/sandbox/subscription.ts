@@ -1,21 +1,10 @@
 /* One subscription: its cycles, its dunning, its end. Plan changes are in `plan-change.ts`. */
 
-import { ServiceError } from './codes.js'
+import { refuse } from './codes.js'
 import { tellMethod, tellSubscription } from './events.js'
-import {
-  CARD_METHODS,
-  type Context,
-  type Customer,
-  DAY_MS,
-  type Outcome,
-  type Payment,
-  type Product,
-  type SavedMethod,
-  type ScheduledChange,
-  type Subscription,
-  type SubscriptionStatus,
-} from './model.js'
-import { chargeCard, chooseMethod, createPayment, withdraw } from './payment.js'
+import type { Payment, Product, SavedMethod, ScheduledChange, Subscription } from './model.js'
+import { CARD_METHODS, DAY_MS, NEW_SUBSCRIPTION } from './model.js'
+import { chargeCard, chooseMethod, createPayment, type PaymentSpec, withdraw } from './payment.js'
 import { pendingChange } from './views-v3.js'
 import type { World } from './world.js'
 
@@ -23,16 +12,6 @@ import type { World } from './world.js'
 const ATTEMPT_DAYS = [0, 1, 3, 6, 10, 15, 22, 30]
 /** How long a lapsed crypto cycle may still be paid. */
 const GRACE_MS = 7 * DAY_MS
-
-const MOVES: Readonly<Record<SubscriptionStatus, readonly SubscriptionStatus[]>> = {
-  INCOMPLETE: ['PENDING_3DS', 'PENDING_REDIRECT', 'ACTIVE', 'EXPIRED'],
-  PENDING_3DS: ['INCOMPLETE', 'PENDING_REDIRECT', 'ACTIVE', 'EXPIRED'],
-  PENDING_REDIRECT: ['INCOMPLETE', 'PENDING_3DS', 'ACTIVE', 'EXPIRED'],
-  ACTIVE: ['ACTIVE', 'PAST_DUE', 'CANCELED', 'EXPIRED'],
-  PAST_DUE: ['ACTIVE', 'PAST_DUE', 'CANCELED', 'EXPIRED'],
-  CANCELED: [],
-  EXPIRED: [],
-}
 
 /** Whether the first cycle is still to be paid. */
 export function isIncomplete({ status }: Subscription): boolean {
@@ -43,89 +22,55 @@ export function isRunning({ status }: Subscription): boolean {
   return status === 'ACTIVE' || status === 'PAST_DUE'
 }
 
-/** The subscription after a change; a status that can't follow is a bug. */
-function changed(
-  world: World,
-  subscription: Subscription,
-  change: Partial<Subscription>,
-  at = world.tick(),
-): Subscription {
-  const { status = subscription.status } = change
-  if (status !== subscription.status && !MOVES[subscription.status].includes(status)) {
-    throw new Error(
-      `The subscription ${subscription.id} is ${subscription.status}: it can't become ${status}.`,
-    )
-  }
-  return world.put('subscription', { ...subscription, ...change, updatedAt: at })
-}
-
-export interface SubscriptionSpec {
-  readonly product: Product
-  readonly customer: Customer | undefined
-  readonly priceCents: number
-  readonly totalCycles: number | null
-  readonly context: Context
-  /** Of the first payment alone. */
-  readonly expiresAt?: number | null | undefined
-  readonly sessionId?: string
-  readonly customFields?: readonly object[] | null
-}
+/** What its first payment takes, and how often it is paid; null: until somebody ends it. */
+export interface SubscriptionSpec
+  extends Omit<PaymentSpec, 'purpose' | 'subscriptionId' | 'capture'>,
+    Pick<Subscription, 'totalCycles'> {}
 
 /** A subscription that waits for its first payment. */
-export function createSubscription(
-  world: World,
-  spec: SubscriptionSpec,
-): { readonly subscription: Subscription; readonly payment: Payment } {
-  const { product, customer, context, priceCents, totalCycles, ...checkout } = spec
+export function createSubscription(world: World, { totalCycles, ...checkout }: SubscriptionSpec) {
   const at = world.tick()
   const subscription = world.put('subscription', {
     id: world.makeId('sub'),
-    customerId: customer?.id ?? null,
-    productId: product.id,
+    ...NEW_SUBSCRIPTION,
+    customerId: checkout.customer?.id ?? null,
+    productId: checkout.product.id,
     status: 'INCOMPLETE',
-    rail: null,
-    currentCycle: 0,
     totalCycles,
-    cancelAtPeriodEnd: false,
-    periodStart: null,
-    currentCycleDueAt: null,
-    renewalAttempt: 0,
-    nextRenewalAttemptAt: null,
-    lastDeclineCategory: null,
-    renewalPaymentId: null,
     changes: [],
-    endedAt: null,
-    ...context,
+    ...checkout.context,
     createdAt: at,
     updatedAt: at,
   })
-  const payment = createPayment(world, {
-    ...{ product, customer, priceCents, context, purpose: 'cycle', subscriptionId: subscription.id },
-    ...checkout,
-  })
-  return { subscription, payment }
+  const of = { purpose: 'cycle', subscriptionId: subscription.id } as const
+  return { subscription, payment: createPayment(world, { ...checkout, ...of }) }
 }
 
-/** A first payment shows in the status of its subscription, which otherwise tells nothing of a checkout. */
-export function followFirstPayment(world: World, subscription: Subscription, payment: Payment): void {
+/** What follows for a subscription from where the payment of its cycle stands. */
+export function followCycle(world: World, subscription: Subscription, payment: Payment): void {
+  if (payment.status === 'COMPLETED') return void confirmCycle(world, subscription, payment)
+  if (!isIncomplete(subscription)) return
+  // A first payment shows in the status of its subscription, which otherwise tells nothing of a checkout.
   const waits = payment.status === 'PENDING_3DS' || payment.status === 'PENDING_REDIRECT'
   const isGone = payment.status === 'EXPIRED' || payment.status === 'CANCELED'
   const status = waits ? payment.status : isGone ? 'EXPIRED' : 'INCOMPLETE'
   if (status === subscription.status) return
-  changed(world, subscription, { status, ...(status === 'EXPIRED' && { endedAt: world.now }) })
+  world.update('subscription', subscription, { status, endedAt: isGone ? world.now : null })
 }
 
 /** A cycle is paid: the first one, or the next. */
-export function confirmCycle(world: World, subscription: Subscription, payment: Payment): Subscription {
+function confirmCycle(world: World, subscription: Subscription, payment: Payment): void {
   const isFirst = subscription.currentCycle === 0
-  const swapped = isFirst ? subscription : applyDueChange(world, subscription, payment)
+  const change = dueChange(subscription)
+  const isChanged = !isFirst && change?.targetPriceId === payment.productId
+  const swapped = isChanged ? applyChange(world, subscription, change, payment) : subscription
   const isCard = payment.deposit === null
   if (isCard && subscription.rail !== 'card') saveMethod(world, payment)
   const start = subscription.currentCycleDueAt ?? world.now
   const length = cycleMs(world, payment.productId)
   // A short cycle that was paid late begins with its payment; otherwise the anchor stays where it was.
   const begin = isFirst || start + length <= world.now ? world.now : start
-  const active = changed(world, swapped, {
+  const active = world.update('subscription', swapped, {
     status: 'ACTIVE',
     rail: isCard ? 'card' : 'crypto',
     customerId: payment.customerId,
@@ -137,16 +82,8 @@ export function confirmCycle(world: World, subscription: Subscription, payment: 
     lastDeclineCategory: null,
     renewalPaymentId: null,
   })
-  stopWaiting(world, active.id)
-  world.schedule('subscription.due', active.id, begin + length)
+  world.schedule(active.id, begin + length)
   tellSubscription(world, isFirst ? 'subscription.created' : 'subscription.renewed', active, payment)
-  return active
-}
-
-function applyDueChange(world: World, subscription: Subscription, payment: Payment): Subscription {
-  const change = dueChange(subscription)
-  if (change === null || change.targetPriceId !== payment.productId) return subscription
-  return applyChange(world, subscription, change, payment)
 }
 
 /** The change that the next renewal applies: not an upgrade whose charge is under way. */
@@ -155,17 +92,20 @@ function dueChange(subscription: Subscription): ScheduledChange | null {
   return change?.paymentId === null ? change : null
 }
 
-/** Swaps the plan, and says so. */
+/** Swaps the plan, with a cycle that starts now where the change says so, and tells of it. */
 export function applyChange(
   world: World,
   subscription: Subscription,
-  change: ScheduledChange,
+  { id, targetPriceId: productId, resetsAnchor }: ScheduledChange,
   payment: Payment | undefined,
-  more: Partial<Subscription> = {},
 ): Subscription {
+  const { now } = world
+  const currentCycleDueAt = now + cycleMs(world, productId)
+  if (resetsAnchor) world.schedule(subscription.id, currentCycleDueAt)
   const at = world.tick()
-  const changes = subscription.changes.map((one) => (one.id === change.id ? { ...one, appliedAt: at } : one))
-  const swapped = changed(world, subscription, { productId: change.targetPriceId, changes, ...more }, at)
+  const changes = subscription.changes.map((one) => (one.id === id ? { ...one, appliedAt: at } : one))
+  const anchor = resetsAnchor && { periodStart: now, currentCycleDueAt }
+  const swapped = world.update('subscription', subscription, { productId, changes, ...anchor }, at)
   tellSubscription(world, 'subscription.updated', swapped, payment)
   return swapped
 }
@@ -177,7 +117,7 @@ export function withoutPendingChange(subscription: Subscription, at: number): re
   )
 }
 
-export function cycleMs(world: World, productId: string): number {
+function cycleMs(world: World, productId: string): number {
   return (world.find('product', productId)?.frequencyInDays ?? 30) * DAY_MS
 }
 
@@ -190,83 +130,89 @@ function saveMethod(world: World, { customerId, method }: Payment): void {
 
 export function attachMethod(world: World, customerId: string, type: SavedMethod['type']): SavedMethod {
   const at = world.tick()
-  const dates = { createdAt: at, updatedAt: at }
-  const method = world.put('method', {
-    ...{ id: world.makeId('pm'), customerId, type, last4: '4242', revokedAt: null },
-    ...dates,
-  })
+  const id = world.makeId('pm')
+  const fields = { id, customerId, type, last4: '4242', revokedAt: null, createdAt: at, updatedAt: at }
+  const method = world.put('method', fields)
   tellMethod(world, 'attached', method)
   return method
 }
 
 /** The newest one that was not revoked. */
-export function savedMethod(world: World, customerId: string): SavedMethod | undefined {
+export function savedMethod(world: World, customerId: string | null): SavedMethod | undefined {
+  if (customerId === null) return undefined
   return world.list('method', { customerId }).find(({ revokedAt }) => revokedAt === null)
 }
 
-/** What an off-session charge of the customer does: without a saved card there is nothing to charge. */
-function offSessionOutcome(world: World, customerId: string | null): Outcome {
-  if (customerId === null || savedMethod(world, customerId) === undefined) return 'hard_decline'
-  return world.find('customer', customerId)?.card ?? 'hard_decline'
+/** The time has come for what is next: the period ends, a declined renewal is charged again, or a grace is over. */
+export function subscriptionDue(world: World, subscription: Subscription): void {
+  if (subscription.status === 'ACTIVE') return void periodEnds(world, subscription)
+  const payment = world.find('payment', subscription.renewalPaymentId)
+  if (subscription.status !== 'PAST_DUE' || payment === undefined) return
+  if (subscription.rail === 'card') {
+    attemptRenewal(world, subscription, payment, subscription.renewalAttempt + 1)
+  } else if (isArriving(payment)) {
+    // It has come in time.
+    world.schedule(subscription.id, world.now + DAY_MS)
+  } else {
+    end(world, subscription, 'EXPIRED')
+  }
 }
 
-/** The paid period is over: the next cycle is charged, or the subscription ends. */
-export function periodEnds(world: World, subscription: Subscription): void {
-  if (!isRunning(subscription)) return
+/** Whether a deposit is on its way, and will be there whatever happens to what it pays. */
+const isArriving = ({ status }: Payment): boolean => status === 'RECEIVED' || status === 'BRIDGING'
+
+/** The next cycle is charged, or the subscription ends. */
+function periodEnds(world: World, subscription: Subscription): void {
   const { cancelAtPeriodEnd, totalCycles, currentCycle } = subscription
   if (cancelAtPeriodEnd) return void end(world, subscription, 'CANCELED')
-  if (totalCycles !== null && currentCycle >= totalCycles) return void end(world, subscription, 'EXPIRED')
-  const renewal = renewalPayment(world, subscription)
-  if (renewal === null) return void end(world, subscription, 'EXPIRED')
+  const isLast = totalCycles !== null && currentCycle >= totalCycles
+  const productId = dueChange(subscription)?.targetPriceId ?? subscription.productId
+  const product = world.find('product', productId)
+  if (isLast || product === undefined) return void end(world, subscription, 'EXPIRED')
+  const renewal = renewalPayment(world, subscription, product)
   if (subscription.rail === 'card') return void attemptRenewal(world, subscription, renewal, 1)
-  const due = changed(world, subscription, { status: 'PAST_DUE', renewalPaymentId: renewal.id })
-  world.schedule('subscription.grace', due.id, world.now + GRACE_MS)
+  const due = world.update('subscription', subscription, { status: 'PAST_DUE', renewalPaymentId: renewal.id })
+  world.schedule(due.id, world.now + GRACE_MS)
   tellSubscription(world, 'subscription.past_due', due, renewal)
 }
 
-/** Of the plan that is due, at today's price and VAT; null: its product is gone. */
-function renewalPayment(world: World, subscription: Subscription): Payment | null {
-  const product = world.find('product', dueChange(subscription)?.targetPriceId ?? subscription.productId)
-  if (product === undefined) return null
+/** At today's price and VAT. */
+function renewalPayment(world: World, subscription: Subscription, product: Product): Payment {
+  const { id: subscriptionId, externalRef, metadata, successUrl, cancelUrl } = subscription
   const isCrypto = subscription.rail === 'crypto'
   const before =
     isCrypto || product.priceCents === null
-      ? world.list('payment', { subscriptionId: subscription.id }).find(({ purpose }) => purpose === 'cycle')
+      ? world.list('payment', { subscriptionId }).find(({ purpose }) => purpose === 'cycle')
       : undefined
   const payment = createPayment(world, {
     product,
     customer: world.find('customer', subscription.customerId),
-    subscriptionId: subscription.id,
+    subscriptionId,
     purpose: 'cycle',
     priceCents: product.priceCents ?? before?.priceCents ?? 0,
     ...(product.priceCents === null && before && { currency: before.currency }),
-    context: contextOf(subscription),
+    context: { externalRef, metadata, successUrl, cancelUrl },
     // A charge off-session is retried by its own schedule.
     expiresAt: isCrypto ? world.now + GRACE_MS : null,
   })
-  return isCrypto && product.paymentMethods.includes('CRYPTO') ? quoteAgain(world, payment, before) : payment
-}
-
-function quoteAgain(world: World, payment: Payment, before: Payment | undefined): Payment {
+  if (!isCrypto || !product.paymentMethods.includes('CRYPTO')) return payment
   const { chainId, symbol, mode } = before?.deposit ?? {}
   return chooseMethod(world, payment, 'CRYPTO', { chainId, assetId: symbol, mode })
 }
 
-function contextOf({ externalRef, metadata, successUrl, cancelUrl }: Subscription): Context {
-  return { externalRef, metadata, successUrl, cancelUrl }
-}
-
 /** Charges the saved card for the cycle that is due. @param attempt from 1 */
 function attemptRenewal(world: World, subscription: Subscription, payment: Payment, attempt: number): void {
-  const { customerId } = subscription
-  const type = customerId === null ? undefined : savedMethod(world, customerId)?.type
-  const known = world.put('payment', { ...payment, method: payment.method ?? type ?? 'CARD', deposit: null })
-  const charged = chargeCard(world, known, offSessionOutcome(world, customerId), 'absent')
+  const saved = savedMethod(world, subscription.customerId)
+  const method = payment.method ?? saved?.type ?? 'CARD'
+  // Without a saved card there is nothing to charge.
+  const outcome = (saved && world.find('customer', saved.customerId)?.card) ?? 'hard_decline'
+  const asked = world.put('payment', { ...payment, method, deposit: null })
+  const charged = chargeCard(world, asked, outcome, 'absent')
   if (charged.status === 'COMPLETED') return void confirmCycle(world, subscription, charged)
-  const isLast = charged.declineCategory === 'HARD' || attempt >= ATTEMPT_DAYS.length
-  const currentCycleDueAt = subscription.currentCycleDueAt ?? world.now
-  const next = isLast ? null : currentCycleDueAt + (ATTEMPT_DAYS[attempt] ?? 0) * DAY_MS
-  const failed = changed(world, subscription, {
+  const days = charged.declineCategory === 'HARD' ? undefined : ATTEMPT_DAYS[attempt]
+  const start = subscription.currentCycleDueAt ?? world.now
+  const next = days === undefined ? null : start + days * DAY_MS
+  const failed = world.update('subscription', subscription, {
     status: 'PAST_DUE',
     renewalAttempt: attempt,
     nextRenewalAttemptAt: next,
@@ -274,57 +220,31 @@ function attemptRenewal(world: World, subscription: Subscription, payment: Payme
     renewalPaymentId: charged.id,
   })
   if (next === null) return void end(world, failed, 'EXPIRED')
-  world.schedule('subscription.retry', failed.id, next)
+  world.schedule(failed.id, next)
   if (attempt === 1) tellSubscription(world, 'subscription.past_due', failed, charged)
 }
 
-export function retryRenewal(world: World, subscription: Subscription): void {
-  const payment = world.find('payment', subscription.renewalPaymentId)
-  if (subscription.status !== 'PAST_DUE' || payment === undefined) return
-  attemptRenewal(world, subscription, payment, subscription.renewalAttempt + 1)
-}
-
-/** Nobody has paid the crypto cycle in time. */
-export function graceEnds(world: World, subscription: Subscription): void {
-  const payment = world.find('payment', subscription.renewalPaymentId)
-  if (subscription.status !== 'PAST_DUE') return
-  // It has come in time.
-  if (isArriving(payment)) {
-    return void world.schedule('subscription.grace', subscription.id, world.now + DAY_MS)
-  }
-  end(world, subscription, 'EXPIRED')
-}
-
-/** Whether a deposit is on its way, and will be there whatever happens to what it pays. */
-function isArriving(payment: Payment | undefined): boolean {
-  return payment?.status === 'RECEIVED' || payment?.status === 'BRIDGING'
-}
-
 /** @throws {ServiceError} `SUBSCRIPTION_NOT_CANCELABLE` */
-export function cancelSubscription(
-  world: World,
-  subscription: Subscription,
-  atPeriodEnd: boolean,
-): Subscription {
+export function cancelSubscription(world: World, subscription: Subscription, atPeriodEnd: boolean) {
+  const { status } = subscription
   if (!isRunning(subscription)) {
-    const message = `The subscription is ${subscription.status}: it can't be canceled.`
-    throw new ServiceError('SUBSCRIPTION_NOT_CANCELABLE', message)
+    refuse('SUBSCRIPTION_NOT_CANCELABLE', `The subscription is ${status}: it can't be canceled.`)
   }
-  if (isArriving(world.find('payment', subscription.renewalPaymentId))) {
+  const renewal = world.find('payment', subscription.renewalPaymentId)
+  if (renewal && isArriving(renewal)) {
     const message = 'The deposit of the next cycle is being confirmed: cancel once it has been.'
-    throw new ServiceError('SUBSCRIPTION_NOT_CANCELABLE', message)
+    refuse('SUBSCRIPTION_NOT_CANCELABLE', message)
   }
   // While a renewal is past due, the period's end is over.
-  if (!atPeriodEnd || subscription.status === 'PAST_DUE') {
+  if (!atPeriodEnd || status === 'PAST_DUE') {
     return end(world, { ...subscription, cancelAtPeriodEnd: false }, 'CANCELED')
   }
   const changes = withoutPendingChange(subscription, world.now)
-  return changed(world, subscription, { cancelAtPeriodEnd: true, changes })
+  return world.update('subscription', subscription, { cancelAtPeriodEnd: true, changes })
 }
 
 function end(world: World, subscription: Subscription, status: 'CANCELED' | 'EXPIRED'): Subscription {
-  stopWaiting(world, subscription.id)
-  world.unschedule('subscription.due', subscription.id)
+  world.unschedule(subscription.id)
   const payment = world.find('payment', subscription.renewalPaymentId)
   const isUnpaid = payment?.status === 'PENDING' || payment?.status === 'PARTIAL'
   // First, so that the end and what is told of it have the same instant.
@@ -332,17 +252,8 @@ function end(world: World, subscription: Subscription, status: 'CANCELED' | 'EXP
   const at = world.tick()
   const changes = withoutPendingChange(subscription, at)
   const over = { status, endedAt: at, currentCycleDueAt: null, nextRenewalAttemptAt: null, changes }
-  const ended = changed(world, subscription, over, at)
-  tellSubscription(
-    world,
-    status === 'CANCELED' ? 'subscription.canceled' : 'subscription.expired',
-    ended,
-    last,
-  )
+  const ended = world.update('subscription', subscription, over, at)
+  const told = status === 'CANCELED' ? 'subscription.canceled' : 'subscription.expired'
+  tellSubscription(world, told, ended, last)
   return ended
-}
-
-function stopWaiting(world: World, id: string): void {
-  world.unschedule('subscription.retry', id)
-  world.unschedule('subscription.grace', id)
 }

@@ -21,23 +21,15 @@ export function accessAt(world: World, at: number): readonly Access[] {
     if (customerId === null || productId === null) return
     found.set(`${customerId} ${productId}`, { customerId, productId, active: true })
   }
-  const charges = new Map<string, Payment[]>()
-  for (const payment of world.each('payment')) {
-    if (payment.createdAt > at) continue
-    if (payment.subscriptionId === null)
-      note(payment.customerId, stands(payment, at) ? payment.productId : null)
-    else if (firstPaidAt(payment) <= at) push(charges, payment.subscriptionId, payment)
+  const paid = [...world.each('payment')].filter((payment) => firstPaidAt(payment) <= at)
+  const charges = Map.groupBy(paid, ({ subscriptionId }) => subscriptionId)
+  for (const payment of charges.get(null) ?? []) {
+    if (stands(payment, at)) note(payment.customerId, payment.productId)
   }
   for (const subscription of world.each('subscription')) {
     note(subscription.customerId, productOf(subscription, charges.get(subscription.id) ?? [], at))
   }
   return [...found].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, access]) => access)
-}
-
-function push(charges: Map<string, Payment[]>, id: string, payment: Payment): void {
-  const known = charges.get(id)
-  if (known === undefined) charges.set(id, [payment])
-  else known.push(payment)
 }
 
 /** Whether the merchant has, or is sure to get, the money of a payment at that instant. */
@@ -55,19 +47,14 @@ function firstPaidAt({ statusTimeline, deposit }: Payment): number {
   return paid?.at ?? Number.POSITIVE_INFINITY
 }
 
-/** @param charges all that were paid by that instant, in order */
-function productOf(
-  { endedAt, changes }: Subscription,
-  charges: readonly Payment[],
-  at: number,
-): string | null {
-  const cycle = charges.filter(({ purpose }) => purpose === 'cycle').reduce(latest, undefined)
+/** @param charges all that were paid by that instant */
+function productOf({ endedAt, changes }: Subscription, charges: readonly Payment[], at: number) {
+  const inOrder = charges.toSorted((one, other) => firstPaidAt(one) - firstPaidAt(other))
+  const cycle = inOrder.findLast(({ purpose }) => purpose === 'cycle')
   if (cycle === undefined || (endedAt !== null && endedAt <= at)) return null
   const began = firstPaidAt(cycle)
-  const basis = charges
-    .filter(({ purpose }) => purpose === 'plan_change')
-    .filter((charge) => firstPaidAt(charge) >= began)
-    .sort((a, b) => firstPaidAt(a) - firstPaidAt(b))
+  const basis = inOrder
+    .filter((charge) => charge.purpose === 'plan_change' && firstPaidAt(charge) >= began)
     .reduce((before, charge) => (stands(before, firstPaidAt(charge)) ? before : charge), cycle)
   if (!stands(basis, at)) return null
   const inForce = changes.findLast(({ appliedAt, paymentId }) => {
@@ -76,8 +63,4 @@ function productOf(
     return charge === undefined || stands(charge, at)
   })
   return inForce?.targetPriceId ?? cycle.productId
-}
-
-function latest(before: Payment | undefined, payment: Payment): Payment {
-  return before === undefined || firstPaidAt(payment) >= firstPaidAt(before) ? payment : before
 }

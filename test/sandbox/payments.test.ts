@@ -35,6 +35,12 @@ describe('a card payment', () => {
     })
   })
 
+  it.each(['constructor', '__proto__'])('takes the token %s for a card that works', async (token) => {
+    const service = await startService()
+    const card = { tokenizedInstrument: token }
+    expect(await createPayment(service, { card })).toMatchObject({ status: 'COMPLETED' })
+  })
+
   it.each([
     ['soft_decline', 'DECLINED', 'insufficient_funds', 'SOFT'],
     ['hard_decline', 'DECLINED', 'stolen_card', 'HARD'],

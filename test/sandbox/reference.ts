@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { SERVICE_CODES } from '../../src/provider/service-codes.js'
-import { MOVES } from '../../src/sandbox/payment.js'
+import { PAYMENT_MOVES } from '../../src/sandbox/model.js'
 import { OPERATIONS } from '../../src/sandbox/server.js'
 import { ROOT } from '../world.js'
 import { codesOf, operationsOf, rowsOf, words } from './documents.js'
@@ -92,7 +92,7 @@ function codes(): string {
 const moves = (): string =>
   table(
     ['From', 'To'],
-    Object.entries(MOVES).map(([from, ends]) => [
+    Object.entries(PAYMENT_MOVES).map(([from, ends]) => [
       code(from),
       ends.length === 0 ? 'stays' : ends.map(code).join(', '),
     ]),

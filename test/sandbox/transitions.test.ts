@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { MOVES } from '../../src/sandbox/payment.js'
+import { PAYMENT_MOVES } from '../../src/sandbox/model.js'
 import { createPayment, type Json, type Service, startService } from './service.js'
 
 /** One thing that happens to a payment. */
@@ -79,7 +79,9 @@ const WAYS: Readonly<Record<string, Way>> = {
   'PENDING > AUTHORIZED > COMPLETED > REFUNDED': { steps: [card('success'), done('refund')] },
 }
 
-const MOVE_NAMES = Object.entries(MOVES).flatMap(([from, ends]) => ends.map((to) => `${from} > ${to}`))
+const MOVE_NAMES = Object.entries(PAYMENT_MOVES).flatMap(([from, ends]) =>
+  ends.map((to) => `${from} > ${to}`),
+)
 
 describe('the status of a payment', () => {
   it.each(Object.entries(WAYS))('goes %s', async (way, { steps, asked = {} }) => {

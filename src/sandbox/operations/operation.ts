@@ -5,14 +5,12 @@ import type { ServiceCode } from '../../provider/service-codes.js'
 import { refuse } from '../codes.js'
 import type { Courier } from '../courier.js'
 import type { Kind, Records } from '../model.js'
-import type { Placed, Span, State, Where } from '../state.js'
-import type { Acting, World } from '../world.js'
+import type { Acting, Placed, Span, Where, World } from '../world.js'
 import { CURSOR_QUERY, cursorAt, PAGE_QUERY } from './fields.js'
 
 /** What operations reach, beside the world. */
 export interface Engine extends Acting {
   readonly courier: Courier
-  readonly deliveries: Pick<State, 'listDeliveries' | 'findDelivery'>
   /** Resolves once all that fell due up to that instant is done, and delivered or given up. */
   advance(to: number): Promise<void>
 }

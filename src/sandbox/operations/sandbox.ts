@@ -128,8 +128,8 @@ const DELIVERIES = CURSOR_QUERY.extend({
   status: z.enum(DELIVERY_STATUSES).optional(),
 })
 
-const deliveryNamed = ({ deliveries, id }: Call) =>
-  deliveries.findDelivery(id) ?? refuse('NOT_FOUND', `There is no delivery ${id}.`)
+const deliveryNamed = ({ world, id }: Call) =>
+  world.find('delivery', id) ?? refuse('NOT_FOUND', `There is no delivery ${id}.`)
 
 const showDelivery = (delivery: ReturnType<typeof deliveryNamed>): object => ({
   ...shown(delivery, 'id eventId type status createdAt dueAt'),
@@ -155,9 +155,9 @@ export const SANDBOX_OPERATIONS = [
   operation('GET /sandbox/faults', {}, ({ world }) => world, showFaults),
   operation('POST /sandbox/faults', { input: FAULTS }, setFaults, showFaults),
   operation('DELETE /sandbox/faults', {}, endFaults, showFaults),
-  operation('GET /sandbox/deliveries', { input: DELIVERIES }, ({ deliveries, input }) => {
+  operation('GET /sandbox/deliveries', { input: DELIVERIES }, ({ world, input }) => {
     const where = { endpointId: input.endpoint, status: input.status }
-    return pageAfter(input, (span) => deliveries.listDeliveries(where, span), showDelivery)
+    return pageAfter(input, (span) => world.placed('delivery', where, span), showDelivery)
   }),
   operation('POST /sandbox/deliveries/:id/send', { before: sendDelivery }, deliveryNamed, showDelivery),
   operation('GET /sandbox/truth', { input: z.object({ at: INSTANT.optional() }) }, ({ world, input }) => {
