@@ -200,7 +200,10 @@ export function command<Table extends OptionTable = Record<never, never>>(
     if (declared.isDefault) one.allowExcessArguments()
     one.action(async () => {
       const [unknown] = declared.isDefault ? one.args : []
-      if (unknown !== undefined) throw new LatchkeyError('usage', `unknown command '${first} ${unknown}'`)
+      if (unknown !== undefined) {
+        const todo = `run \`latchkey ${first} --help\` to see them all`
+        throw new LatchkeyError('usage', `unknown command '${first} ${unknown}': ${todo}`)
+      }
       const options = one.opts<ValuesOf<Table> & SharedOptions>()
       await declared.run({
         options,

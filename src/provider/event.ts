@@ -160,7 +160,9 @@ export const EVENT_FIELDS: Readonly<Record<NormalizedEvent['subject'], readonly 
  */
 export function parseNormalizedEvent(json: unknown, isReport = false): NormalizedEvent | null {
   const { data } = sentEvent.safeParse(json)
-  return data !== undefined && (isReport ? isReportedEventId : isProviderEventId)(data.id) ? data : null
+  if (data === undefined || !(isReport ? isReportedEventId : isProviderEventId)(data.id)) return null
+  const isTypeOfReport = data.type === PAYMENT_REPORTED || data.type === SUBSCRIPTION_REPORTED
+  return isTypeOfReport && !isReport ? null : data
 }
 
 /** The change by hand in the bytes of an export line; null if there is none. */

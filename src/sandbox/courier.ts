@@ -12,6 +12,8 @@ interface CourierOptions {
   readonly timeoutMs: number
   /** Epoch milliseconds: the real time, by which deliveries are signed. */
   readonly clock: () => number
+  /** @param problem null: it takes deliveries again */
+  readonly onEndpoint: (url: string, problem: string | null) => void
 }
 
 /** By the sandbox's clock: after each failed burst, when the next one is due. After the last, the delivery is given up. */
@@ -24,7 +26,8 @@ const BATCH = 512
 
 export type Courier = ReturnType<typeof createCourier>
 
-export function createCourier({ world, act }: Acting, { retryDelaysMs, timeoutMs, clock }: CourierOptions) {
+export function createCourier({ world, act }: Acting, options: CourierOptions) {
+  const { retryDelaysMs, timeoutMs, clock, onEndpoint } = options
   const timeouts = { connectTimeout: timeoutMs, headersTimeout: timeoutMs, bodyTimeout: timeoutMs }
   const agent = new Agent({ ...timeouts, connections: SIDE_BY_SIDE })
   /** Endpoints that did not take the last burst: they get single attempts until one succeeds. */
@@ -63,10 +66,12 @@ export function createCourier({ world, act }: Acting, { retryDelaysMs, timeoutMs
       const last = await attempt(endpoint, delivery, isDamaged)
       attempts.push(last)
       if (last.status === null || last.status < 200 || last.status > 299) continue
-      down.delete(endpoint.id)
+      if (down.delete(endpoint.id)) onEndpoint(endpoint.url, null)
       if (delivery.isDoubled) attempts.push(await attempt(endpoint, delivery, false))
       return { ...delivery, status: 'delivered', attempts }
     }
+    const { status, error } = attempts.at(-1) ?? { status: null, error: null }
+    if (!down.has(endpoint.id)) onEndpoint(endpoint.url, error ?? `it answered ${status}`)
     down.add(endpoint.id)
     const failed = { ...delivery, attempts, failures: delivery.failures + 1 }
     const next = NEXT_BURST_MS[delivery.failures]

@@ -39,6 +39,8 @@ export interface SandboxOptions {
   readonly clock?: () => number
   /** Hears of failures that are bugs. */
   readonly report?: (error: unknown) => void
+  /** Hears that an endpoint no longer takes deliveries, and why; null: it takes them again. */
+  readonly onEndpoint?: (url: string, problem: string | null) => void
 }
 
 export interface KnownEndpoint {
@@ -73,12 +75,13 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     report = () => {},
     retryDelaysMs = [100, 400, 1_500],
     timeoutMs = 5_000,
+    onEndpoint = () => {},
   } = options
   const key = options.key ?? `sk_sandbox_${randomBytes(18).toString('hex')}`
   if (!key.startsWith('sk_sandbox_')) throw new RangeError('The key of a sandbox begins with sk_sandbox_.')
   const { close, ...acting } = openWorld(options.file ?? null, firstSettings(options, clock()))
   try {
-    const courier = createCourier(acting, { retryDelaysMs, timeoutMs, clock })
+    const courier = createCourier(acting, { retryDelaysMs, timeoutMs, clock, onEndpoint })
     acting.act((world) => {
       for (const one of options.endpoints ?? []) knowEndpoint(world, one)
     })

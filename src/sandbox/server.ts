@@ -164,14 +164,22 @@ function refuseInFlight({ form }: Keyed): never {
   refuse('IDEMPOTENCY_KEY_CONFLICT', message, { status: 409 })
 }
 
+/** What zod says becomes the clause that follows a field's name. */
+const CLAUSES = [
+  [/^Invalid input: expected ([^,]+), received undefined$/, 'is required: must be $1'],
+  [/^Invalid input: expected/, 'must be'],
+  [/^Too small: expected \w+ to (be|have) >=?(\d+)/, 'must $1 at least $2'],
+  [/^Too big: expected \w+ to (be|have) <=?(\d+)/, 'must $1 at most $2'],
+  [/^Invalid option: expected one of/, 'must be one of'],
+] as const
+
 /** @throws {ServiceError} `VALIDATION_ERROR` with all that zod found wrong, by field */
 function validated(schema: z.ZodType, value: unknown): unknown {
   const { data, error } = schema.safeParse(value)
   if (error === undefined) return data
   const fieldErrors = error.issues.map(({ path, message }) => ({
     field: path.join('.') || 'body',
-    // `Invalid input: expected string` becomes the clause that follows a field's name.
-    message: message.replace(/^Invalid input: expected/, 'must be'),
+    message: CLAUSES.reduce((text, [words, clause]) => text.replace(words, clause), message),
   }))
   return refuseFields(fieldErrors)
 }
@@ -220,7 +228,9 @@ function refusalOf(error: unknown): ServiceError {
   if (error instanceof ServiceError) return error
   // Express's own: a path or a body that can't be read.
   const isUnreadable = error instanceof Error && 'status' in error && Number(error.status) < 500
-  const message = "The request can't be read: its path is broken, or its body is not JSON or too large."
-  if (isUnreadable) return new ServiceError('BAD_REQUEST', message)
+  const message =
+    "The request can't be read: its path is broken, or its body is not JSON, too large or nested too deeply."
+  // `JSON.stringify` of a body that is nested too deeply.
+  if (isUnreadable || error instanceof RangeError) return new ServiceError('BAD_REQUEST', message)
   return new ServiceError('INTERNAL_SERVER_ERROR', 'The sandbox failed. Its output says why.')
 }

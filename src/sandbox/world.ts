@@ -5,6 +5,7 @@
  */
 
 import { hash } from 'node:crypto'
+import { closeSync, openSync } from 'node:fs'
 import Sqlite from 'better-sqlite3'
 import { ServiceError } from './codes.js'
 import type { Delivery, Due, Entity, Kind, Records, Settings } from './model.js'
@@ -73,6 +74,8 @@ export interface Acting {
  * @throws SQLite's own errors; `SQLITE_BUSY`: another sandbox runs on the file; `NOT_A_SANDBOX`
  */
 export function openWorld(file: string | null, first: Settings): Acting & { readonly close: () => void } {
+  // The secrets of endpoints are in it. What SQLite puts beside it has its mode.
+  if (file !== null) closeSync(openSync(file, 'a', 0o600))
   const db = new Sqlite(file ?? ':memory:', { timeout: 0 })
   db.pragma('locking_mode = exclusive')
   const tables = db.prepare<[], string>(`select name from sqlite_schema where type = 'table'`).pluck().all()

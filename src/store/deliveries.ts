@@ -1,4 +1,5 @@
 import { CompiledQuery, sql } from 'kysely'
+import { MANUAL_ENDPOINT } from '../provider/endpoint.js'
 import { bulkUpsert } from './bulk.js'
 import { type DeliveredEvent, signedHeaders } from './events.js'
 import type { Database, Db, Tx } from './schema.js'
@@ -73,10 +74,10 @@ export async function loadPaces(db: Db): Promise<ReadonlyMap<string, DeliveryPac
   return new Map(rows.map(({ endpoint, pace }) => [endpoint, JSON.parse(pace) as DeliveryPace]))
 }
 
-/** When and where the newest event arrived, and its time by its sender's clock; null if nothing is stored. */
+/** When and where the newest delivery arrived, and its time by its sender's clock; null if none is stored. */
 export async function loadNewestTimes(db: Db) {
   const { rows } = await sql<{ endpoint: string; receivedAt: number; createdAt: number | null }>`
     select endpoint, received_at as "receivedAt", created_at as "createdAt" from events
-    order by seq desc limit 1`.execute(db)
+    where endpoint <> ${MANUAL_ENDPOINT} order by seq desc limit 1`.execute(db)
   return rows[0] ?? null
 }

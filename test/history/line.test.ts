@@ -205,6 +205,7 @@ describe('a line of an export', () => {
     ['metadata that is not text', { event: { metadata: { plan: 1 } } }],
     ['a detail that is not text', { event: { customer: { email: 1 } } }],
     ['a type of another subject', { event: { type: 'subscription.created' } }],
+    ['the type of a report, which no delivery has', { event: { type: 'payment.reported' } }],
     ['an id of what is done by hand', { event: { id: 'man_1' } }],
     ['an id that can be none', { event: { id: '' } }],
     ['a time that is none', { event: { createdAt: 0.5 } }],

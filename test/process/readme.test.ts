@@ -213,7 +213,7 @@ describe('the examples of the README and of docs/', { timeout: TIMEOUT_MS }, () 
     const reader = await readerWithDaemon()
     await follow(reader, 'docs/sandbox.md')
     const [, truth = ''] = (await reader.shell.run('latchkey sandbox show truth')).split('\naccess')
-    const checked = await reader.shell.run('latchkey check --email ann@example.com')
+    const checked = await reader.shell.run('latchkey check --email carla@example.com')
     expect(checked.match(/^pro_\w+(?= +active)/gm)).toEqual(truth.match(/pro_\w+/g))
   })
 

@@ -257,7 +257,7 @@ describe('a queued change', () => {
   })
 })
 
-it('a change whose renewal is past due, at its price, is not called off', async () => {
+it('that a renewal past due has been charged for is not called off', async () => {
   const service = await startService()
   const { id, customerId } = await subscribe(service)
   const target = await plan(service, '900')

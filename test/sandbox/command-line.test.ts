@@ -94,7 +94,7 @@ describe('latchkey sandbox', () => {
     for (const odd of ['refund sub_x', 'refund bob@example.com', 'create payment --product Silver']) {
       expect(await run(temporaryFolder(), `sandbox ${odd} ${where(service)}`)).toMatchObject({
         code: 2,
-        stderr: expect.stringMatching(/knows none of its \w+ by "(sub_x|bob@example.com|Silver)"/),
+        stderr: expect.stringMatching(/has no \w+ for "(sub_x|bob@example.com|Silver)"/),
       })
     }
   })
@@ -199,6 +199,7 @@ describe('a story', () => {
     ['an unknown act', '[{"run": "fly"}]'],
     ['an unknown option', '[{"run": "advance 1d --fast"}]'],
     ['an answer that nobody gave', '[{"run": "pay $ada.id"}]'],
+    ['a time that is none', '[{"at": "999999999999d", "run": "show clock"}]'],
   ])('with %s is refused', async (_name, text) => {
     const service = await startService()
     const file = join(temporaryFolder(), 'story.json')

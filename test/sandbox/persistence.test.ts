@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { kill, ROOT, type RunningProgram, startProgram, temporaryFolder } from '../world.js'
@@ -16,6 +17,12 @@ import {
 } from './service.js'
 
 describe('a sandbox with a file', () => {
+  it('is readable by its owner alone: it holds the secrets of endpoints', async () => {
+    const file = join(temporaryFolder(), 'sandbox.db')
+    await startService({ file })
+    for (const part of ['', '-wal']) expect(statSync(`${file}${part}`).mode & 0o777).toBe(0o600)
+  })
+
   it('goes on where it stopped', async () => {
     const file = join(temporaryFolder(), 'sandbox.db')
     const first = await startService({ file })

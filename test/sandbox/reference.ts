@@ -111,7 +111,7 @@ function testsIn(file: string): readonly Tested[] {
     /^( *)(?:describe\('([^']+)'|it(?:\.[\w.]+\([\s\S]*?\))?\(\s*'((?:[^'\\]|\\.)+)')/gm,
   )) {
     if (title !== '') found.push({ about: title, says: [] })
-    else found.at(-1)?.says.push(each.replaceAll(/%[sij]/g, '…').replaceAll("\\'", "'"))
+    else found.at(-1)?.says.push(each.replaceAll(/%[sij]|\$\w+/g, '…').replaceAll("\\'", "'"))
   }
   return found
 }
@@ -132,7 +132,7 @@ export const referencePage = (): string => `# What the sandbox serves
 
 [README](../README.md) › [Sandbox](sandbox.md) › What it serves
 
-This page is made from the sandbox's own tables and its tests: \`npx vitest run test/sandbox/reference.test.ts -u\` writes
+This page is generated from the sandbox's own tables and its tests: \`npx vitest run test/sandbox/reference.test.ts -u\` writes
 it. What the documents leave open is on the list of [choices](sandbox.md#choices).
 
 ## Operations of v3

@@ -237,6 +237,15 @@ describe('a customer', () => {
   })
 })
 
+it('refuses a body that is nested too deeply, with a key that makes it safe to repeat and without', async () => {
+  const service = await startService()
+  const deep = `{"metadata":{"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}}`
+  for (const headers of [{}, { 'Idempotency-Key': 'deep' }]) {
+    const { status } = await service.call('POST /v3/payments', deep, headers)
+    expect(status).toBeLessThan(500)
+  }
+})
+
 describe('the clock', () => {
   it('stands still until it is moved, by a duration or to an instant', async () => {
     const service = await startService()

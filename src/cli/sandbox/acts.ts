@@ -46,6 +46,13 @@ function instantText(text: string, what: string): string {
 
 const SHOWN: readonly string[] = ['clock', 'truth', 'deliveries', 'faults']
 
+/** @throws {LatchkeyError} `usage` */
+function yesOrNo(name: string, text: string | undefined): boolean | undefined {
+  if (text === undefined) return undefined
+  if (text === 'yes' || text === 'no') return text === 'yes'
+  throw new LatchkeyError('usage', `--${name} ${text}: expected yes or no`)
+}
+
 const CREATABLE: Readonly<Record<string, (given: Given) => SandboxRequest>> = {
   product: ({ name = 'Product', price = '1900', currency = 'EUR', every }) =>
     post('/v3/products', {
@@ -80,10 +87,10 @@ export const SANDBOX_ACTS: Readonly<Record<string, Act>> = {
       name: 'the name of the product or the customer',
       price: 'the price of the product, in cents (default: 1900)',
       currency: 'EUR or USD (default: EUR)',
-      every: 'the days of a cycle; left out: the product is one-time',
+      every: 'days per billing cycle of a product (default: it is bought once)',
       product: 'the product to buy, by id or name',
       customer: 'the customer who buys',
-      email: 'the email of who buys (default: customer@example.com)',
+      email: "the buyer's email (default: customer@example.com)",
       ref: "the merchant's own reference",
       card: 'a test card to charge at once: tok_good, tok_soft_decline, tok_hard_decline, tok_3ds',
       url: 'where your app takes webhooks; the answer has the secret that signs them',
@@ -103,7 +110,7 @@ export const SANDBOX_ACTS: Readonly<Record<string, Act>> = {
       method: 'CARD, WALLET_A, WALLET_B or CRYPTO',
       share: 'how much of a deposit comes, such as 0.5',
       confirmations: 'how many confirmations a deposit has',
-      email: 'the email of a buyer whom nobody knows yet',
+      email: 'the email of a new buyer',
     },
     request: (payment, { method, share, confirmations, email }) =>
       post(`/sandbox/payments/${id(payment)}/pay`, {
@@ -117,8 +124,8 @@ export const SANDBOX_ACTS: Readonly<Record<string, Act>> = {
   },
   decline: {
     about: 'have a payment declined, or every charge of a customer’s saved card from now on',
-    argument: 'payment',
-    examples: ['sandbox decline pay_1', 'sandbox decline cus_1 --outcome hard_decline'],
+    argument: 'charged',
+    examples: ['sandbox decline pay_1', 'sandbox decline ann@example.com --outcome hard_decline'],
     options: { outcome: 'soft_decline, hard_decline, 3ds_failed, technical_failure (default: soft_decline)' },
     request: (named, { outcome = 'soft_decline' }) =>
       named.startsWith('cus_')
@@ -159,7 +166,7 @@ export const SANDBOX_ACTS: Readonly<Record<string, Act>> = {
       product: 'the product to move to, by id or name',
       effective: 'auto, now or period_end',
       proration: 'delta or none',
-      card: 'a fresh test card',
+      card: 'a new test card',
     },
     request: (subscription, { product, effective, proration, card }) =>
       post(`/v3/subscriptions/${id(subscription)}/change-plan`, {
@@ -167,7 +174,7 @@ export const SANDBOX_ACTS: Readonly<Record<string, Act>> = {
       }),
   },
   advance: {
-    about: 'move the clock, and do all that falls due',
+    about: 'move the clock forward, and run everything that falls due',
     argument: 'time',
     examples: ['sandbox advance 30d', 'sandbox advance 2026-03-01T00:00:00Z'],
     options: {},
@@ -179,15 +186,15 @@ export const SANDBOX_ACTS: Readonly<Record<string, Act>> = {
     },
   },
   faults: {
-    about: 'have deliveries go wrong; without options, end that',
+    about: 'make deliveries fail; without options, stop doing so',
     argument: null,
     examples: ['sandbox faults --drop 0.05 --duplicate 0.1', 'sandbox faults'],
     options: {
-      drop: 'the share that is never sent',
+      drop: 'the share that is never sent, such as 0.05; nothing sends it later',
       duplicate: 'the share that is sent twice',
       damage: 'the share whose first signature is wrong',
       delay: 'how late they come, such as 2h',
-      reorder: 'yes: in another order',
+      reorder: 'yes: shuffle the deliveries',
       endpoint: 'only for this endpoint',
     },
     request: (_none, { drop, duplicate, damage, delay, reorder, endpoint }) =>
@@ -195,7 +202,7 @@ export const SANDBOX_ACTS: Readonly<Record<string, Act>> = {
         ? { method: 'DELETE', path: '/sandbox/faults' }
         : post('/sandbox/faults', {
             ...{ drop: number('drop', drop), duplicate: number('duplicate', duplicate) },
-            ...{ damage: number('damage', damage), delay, endpoint, reorder: reorder && reorder !== 'no' },
+            ...{ damage: number('damage', damage), delay, endpoint, reorder: yesOrNo('reorder', reorder) },
           }),
   },
   show: {
@@ -255,6 +262,12 @@ export async function askSandbox(
     readonly message?: string
   }
   if (answer.ok) return data
+  if (error === undefined)
+    throw new LatchkeyError('usage', `${url} is not a sandbox: name its port with --port`)
+  if (error === 'UNAUTHORIZED') {
+    const todo = 'run the command in the folder where the sandbox was started, or pass its key with --key'
+    throw new LatchkeyError('usage', `the sandbox at ${url} has another key: ${todo}`)
+  }
   const fields = data?.fieldErrors?.map((one) => ` ${one.field}: ${one.message}.`).join('') ?? ''
   throw new LatchkeyError('daemon_failed', `the sandbox refused it (${error}): ${message}${fields}`)
 }

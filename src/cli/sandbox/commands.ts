@@ -1,5 +1,5 @@
-import { randomBytes } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { randomBytes, randomInt } from 'node:crypto'
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { InvalidArgumentError } from 'commander'
@@ -10,7 +10,7 @@ import { isSystemRefusal, refusalText } from '../../system-refusal.js'
 import { command, type GivenCommand, parseBetween, parseInstant, value, withDefault } from '../command.js'
 import { type CliContext, loadNamedConfig, type SharedOptions } from '../context.js'
 import { pathOf } from '../known.js'
-import { detailText, linesText } from '../text.js'
+import { detailText, linesText, type Paint } from '../text.js'
 import { currentSecret, webhooksUrl } from '../trigger.js'
 import { askSandbox, readSandboxKey, SANDBOX_ACTS, SANDBOX_PORT, sandboxKeyFile } from './acts.js'
 import { type AskSandbox, idOf, productOf } from './named.js'
@@ -27,8 +27,12 @@ const START = {
   port: PORT,
   key: KEY,
   from: value('<time>', 'where its clock starts (default: now)', parseInstant),
-  file: value('<path>', 'keeps what happens in this file (default: it is forgotten at the end)'),
-  seed: withDefault(value('<n>', 'ids and faults follow from it', parseBetween(0, 2 ** 31)), 1),
+  file: value('<path>', 'keep its state in this file (default: it forgets everything when it stops)'),
+  seed: value(
+    '<n>',
+    'the same seed gives the same ids and faults (default: a new one)',
+    parseBetween(0, 2 ** 31),
+  ),
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -48,9 +52,15 @@ const startCommand = command('sandbox start', {
     const { startSandbox } = await import('../../sandbox/sandbox.js')
     const sandbox = await startSandbox({
       ...{ key, endpoints: endpoints.map(({ url, secret, generation }) => ({ url, secret, generation })) },
-      ...{ port: options.port, seed: options.seed, clock: context.now },
+      ...{ port: options.port, seed: options.seed ?? randomInt(2 ** 31), clock: context.now },
       ...(options.from !== undefined && { from: options.from }),
       ...(file !== undefined && { file }),
+      onEndpoint: (url, problem) =>
+        context.err(
+          problem === null
+            ? `${url} takes deliveries again\n`
+            : `can't deliver to ${url}: ${problem}; \`latchkey sandbox advance 12h\` tries all of them again\n`,
+        ),
       report: (error) => context.err(`${error instanceof Error ? error.stack : String(error)}\n`),
     }).catch((cause: unknown) => {
       const message = startRefusal(cause, options.port, file)
@@ -58,6 +68,7 @@ const startCommand = command('sandbox start', {
     })
     // Only now: if this start fails, the key of the one that runs must stay there.
     writeFileSync(keyFile, `${key}\n`, { mode: 0o600 })
+    chmodSync(keyFile, 0o600)
     const delivers = endpoints.map(({ url, generation }) => `delivers to ${url} (${generation})`)
     const near =
       options.from === undefined ? endpoints.filter(({ aheadAtMostMs }) => aheadAtMostMs <= DAY_MS) : []
@@ -98,7 +109,8 @@ function startRefusal(error: unknown, port: number, file: string | undefined): s
     return `${file} is not a file of a sandbox: name another one`
   if (file !== undefined && !existsSync(dirname(file)))
     return `there is no folder ${dirname(file)} for the file: make it first`
-  return code === 'SQLITE_CANTOPEN' ? `${file} can't be opened: name a file that you may write` : null
+  const isClosed = ['SQLITE_CANTOPEN', 'EACCES', 'EISDIR', 'EPERM', 'EROFS'].some((one) => one === code)
+  return isClosed ? `${file} can't be opened: name a file that you may write` : null
 }
 
 /** Each sandbox endpoint of the config, once; one whose name says so hears the legacy generation. No config: none. */
@@ -152,9 +164,10 @@ async function doAct(
 
 const ARGUMENTS: Readonly<Record<string, string>> = {
   kind: 'product, customer, payment, subscription or endpoint',
-  time: 'a duration such as 30d, or an instant',
+  time: 'a duration such as 90s, 15m, 2h or 30d, a date, or a time',
   what: 'an id or an email, or clock, truth, deliveries, faults',
   payment: 'its id; or a subscription or an email, for the newest',
+  charged: 'a payment, or a customer by id or email, for every charge of the saved card',
   subscription: 'its id; or an email, for the newest',
 }
 
@@ -172,10 +185,14 @@ const actCommands = Object.entries(SANDBOX_ACTS).map(([name, { about, argument, 
     },
     async run({ options: given, args: [named = ''], context, show }) {
       const data = await doAct(name, named, given as never, given, context)
-      show(data ?? null, (paint) => detailText(Object(data), paint))
+      show(data ?? null, (paint) => shownText(Object(data), paint))
     },
   }),
 )
+
+function shownText(data: { readonly access?: readonly object[] }, paint?: Paint): string {
+  return `${detailText(data, paint)}${data.access?.length === 0 ? 'nobody has access\n' : ''}`
+}
 
 const STEPS_HELP = `A story is a JSON list of steps, such as
   [{ "run": "create product --every 30", "as": "plan" },
@@ -219,7 +236,9 @@ async function play({
     const answer = await act(name, positionals[0] ?? '', values)
     if (step.as !== undefined) answers[step.as] = answer
     played.push({ at: step.at ?? '', run: step.run })
-    if (!options.json) context.out(`${(step.at ?? '').padEnd(6)}${step.run}\n`)
+    if (options.json) continue
+    context.out(`${(step.at ?? '').padEnd(6)}${step.run}\n`)
+    if (name === 'show') context.out(shownText(Object(answer)))
   }
   if (options.json) show({ played, answers }, () => '')
 }
@@ -257,7 +276,12 @@ const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_60
 function instantOf(at: string, beginning: string): string {
   const [, count, unit = ''] = /^(\d+)([smhd])$/.exec(at) ?? []
   if (count === undefined) return at
-  return new Date(Date.parse(beginning) + Number(count) * (UNIT_MS[unit] ?? 0)).toISOString()
+  const date = new Date(Date.parse(beginning) + Number(count) * (UNIT_MS[unit] ?? 0))
+  if (!Number.isNaN(date.getTime())) return date.toISOString()
+  throw new LatchkeyError(
+    'usage',
+    `"at": ${JSON.stringify(at)} is too far ahead: the clock moves ten years at most`,
+  )
 }
 
 /** The words of a step; `"two words"` is one. `$name.field` is what an earlier step answered. */

@@ -32,11 +32,8 @@ async function newest(
     if (found !== undefined) return found.id
     cursor = pagination.nextCursor
   }
-  const todo = '`latchkey sandbox create` makes one'
-  throw new LatchkeyError(
-    'usage',
-    `the sandbox knows none of its ${list} by ${JSON.stringify(text)}: ${todo}`,
-  )
+  const todo = `create one with \`latchkey sandbox create\``
+  throw new LatchkeyError('usage', `the sandbox has no ${list} for ${JSON.stringify(text)}: ${todo}`)
 }
 
 /**
@@ -50,7 +47,8 @@ export async function idOf(ask: AskSandbox, { argument }: Act, text: string): Pr
     if (argument !== 'payment' && argument !== 'subscription') return customer
     return newest(ask, `${argument}s`, text, ({ customerId }) => customerId === customer)
   }
-  if (argument !== 'payment' || !text.startsWith('sub_')) return text
+  const isOfPayment = argument === 'payment' || argument === 'charged'
+  if (!isOfPayment || !text.startsWith('sub_')) return text
   return newest(ask, 'payments', text, ({ subscriptionId }) => subscriptionId === text)
 }
 
