@@ -79,7 +79,7 @@ export const backfillSchema = z.strictObject({
 })
 
 export function warnOfProvider(
-  { live, sandbox, hasUnused }: DeepReadonly<z.output<typeof providerSchema>>,
+  { hasUnused }: DeepReadonly<z.output<typeof providerSchema>>,
   { schedule }: DeepReadonly<z.output<typeof backfillSchema>>,
 ): Problem[] {
   const warnings: Problem[] = []
@@ -88,8 +88,8 @@ export function warnOfProvider(
       'has baseUrl and apiKey as 1.0 had them, which are not used: move them to provider.live or provider.sandbox'
     warnings.push({ path: ['provider'], message })
   }
-  if (schedule !== null && live === null && sandbox === null) {
-    const message = 'has no effect: neither provider.live nor provider.sandbox is set'
+  if (schedule !== null) {
+    const message = 'has no effect: this version only checks it, and runs no backfill'
     warnings.push({ path: ['backfill', 'schedule'], message })
   }
   return warnings

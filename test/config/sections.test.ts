@@ -209,7 +209,7 @@ describe('the payments API', () => {
     ])
     const needless = { backfill: { schedule: '15 4 * * *' } }
     expect(warnings({ ...LIVE, ...needless })).toEqual([
-      'backfill.schedule: has no effect: neither provider.live nor provider.sandbox is set',
+      'backfill.schedule: has no effect: this version only checks it, and runs no backfill',
     ])
   })
 })
