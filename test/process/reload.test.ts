@@ -144,11 +144,11 @@ describe('on SIGHUP a daemon', () => {
       identity: { ref: 'metadata.user' },
       sync: { sweepEvery: '2h' },
       provider: { live: { baseUrl: 'https://payments.example', apiKey: 'sk_live_0123456789' } },
-      backfill: { schedule: '15 4 * * *' },
+      backfill: { timezone: 'Europe/Berlin' },
     }
     expect(await reload(daemon, folder, changed, NEEDS_RESTART)).toMatchObject({
       level: 'warn',
-      msg: `${NEEDS_RESTART}: server.port, server.trustProxy, server.metrics.host, server.metrics.port, backup.folder, backup.every, backup.keep, retention.bodiesAfter, erasure.onCustomerDeleted, identity.ref, backfill.schedule, provider.live.baseUrl, provider.live.apiKey, provider.live.legacy, database.url`,
+      msg: `${NEEDS_RESTART}: server.port, server.trustProxy, server.metrics.host, server.metrics.port, backup.folder, backup.every, backup.keep, retention.bodiesAfter, erasure.onCustomerDeleted, identity.ref, backfill.timezone, provider.live.baseUrl, provider.live.apiKey, provider.live.legacy, database.url`,
     })
     await daemon.until(/"msg":"read the config again: now using api\.keys, sync"/)
     expect(await statusFor(daemon, NEW_KEY)).toBe(200)
