@@ -161,7 +161,16 @@ export interface ComparisonTurn {
   readonly isStopping: boolean
 }
 
-/** Does the same in a thread with its own connection, which ends with it. */
+/** A share of the event loop's time: above it, this thread has deliveries or questions to answer. */
+const BUSY = 0.2
+/** So many times as long as a group took, the comparison then rests: measured, so that deliveries keep their pace. */
+const REST = 4
+const REST_AT_MOST_MS = 1_000
+
+/**
+ * Does the same in a thread with its own connection, which ends with it. While this thread is busy it rests after each
+ * group: the processors and the disk are shared.
+ */
 export function startComparison(
   database: ComparedDatabase,
   plan: ComparePlan,
@@ -171,10 +180,16 @@ export function startComparison(
   const workerData: Comparison = { database: { file, postgres }, plan }
   return new Promise((resolve, reject) => {
     const thread = new Worker(threadFile('recompute/compare-thread'), { workerData })
+    let begun = { at: performance.now(), load: performance.eventLoopUtilization() }
+    const goOn = (): void => {
+      begun = { at: performance.now(), load: performance.eventLoopUtilization() }
+      thread.postMessage({ now: clock(), isStopping: signal?.aborted ?? false } satisfies ComparisonTurn)
+    }
     thread.on('message', (message: ComparisonMessage) => {
       if (message.kind === 'done') return resolve(message.report)
       onProgress?.(message.reached, message.total)
-      thread.postMessage({ now: clock(), isStopping: signal?.aborted ?? false } satisfies ComparisonTurn)
+      if (performance.eventLoopUtilization(begun.load).utilization < BUSY) return goOn()
+      setTimeout(goOn, Math.min(REST_AT_MOST_MS, REST * (performance.now() - begun.at)))
     })
     thread.on('error', (error) => reject(errorFrom(error)))
     thread.on('exit', () => reject(new Error('the comparison ended without a result')))
