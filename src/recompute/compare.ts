@@ -164,7 +164,7 @@ export interface ComparisonTurn {
 /** A share of the event loop's time: above it, this thread has deliveries or questions to answer. */
 const BUSY = 0.2
 /** So many times as long as a group took, the comparison then rests: measured, so that deliveries keep their pace. */
-const REST = 4
+const REST = 6
 const REST_AT_MOST_MS = 1_000
 
 /**
