@@ -98,6 +98,19 @@ describe('a delivery', () => {
 })
 
 describe('an endpoint', () => {
+  it('that takes nothing is reported once, and once more when it takes deliveries again', async () => {
+    const said: (readonly [string, string | null])[] = []
+    const service = await startHeard(['v3'], { onEndpoint: (...what) => said.push(what) })
+    const { url, answers } = service.receiver
+    answers.push(500, 500)
+    await subscribe(service)
+    await service.advance('1d')
+    expect(said).toEqual([
+      [url, 'it answered 500'],
+      [url, null],
+    ])
+  })
+
   it('gets a secret that is shown at its creation and its rotation alone, and signs with the newest', async () => {
     const service = await startService()
     const receiver = await startReceiver()
