@@ -27,8 +27,7 @@ export function prepare(delivery: DeliveryInput): PreparedDelivery {
   return { ...delivery, normalized, bodySha256, eventId: eventIdOf(normalized, bodySha256) }
 }
 
-function readDelivered({ body, headers, ...receipt }: DeliveryInput): Normalized {
-  const { environment, receivedAt, aheadAtMostMs } = receipt
+function readDelivered({ body, headers, environment, receivedAt, aheadAtMostMs }: DeliveryInput): Normalized {
   return normalise(body, { environment, receivedAt, aheadAtMostMs, isReport: headers === 'reported' })
 }
 

@@ -90,14 +90,20 @@ export function openWorld(file: string | null, first: Settings): Acting & { read
   return { world, act: (work) => world.transact(() => work(world)), close: () => void db.close() }
 }
 
-function createWorld(db: Sqlite.Database, first: Settings) {
+type Prepare = (text: string) => Sqlite.Statement<unknown[], Row>
+
+/** Each statement is prepared once. */
+function preparing(db: Sqlite.Database): Prepare {
   const statements = new Map<string, Sqlite.Statement<unknown[], Row>>()
-  function sql(text: string): Sqlite.Statement<unknown[], Row> {
+  return (text) => {
     const statement = statements.get(text) ?? db.prepare<unknown[], Row>(text)
     statements.set(text, statement)
     return statement
   }
+}
 
+function createWorld(db: Sqlite.Database, first: Settings) {
+  const sql = preparing(db)
   const stored = sql('select body from settings').get()
   let settings: Settings = stored === undefined ? first : JSON.parse(stored.body)
   /** What the running act has read or written, and which of it is not yet in the file. */
@@ -119,6 +125,12 @@ function createWorld(db: Sqlite.Database, first: Settings) {
     const at = Math.max(settings.now, settings.changedAt + 1)
     settings = { ...settings, now: at, changedAt: at }
     return at
+  }
+
+  /** How many ids and due things were made, this one included. */
+  function countMade(): number {
+    settings = { ...settings, made: settings.made + 1 }
+    return settings.made
   }
 
   function put<K extends Kind>(kind: K, record: Records[K]): Records[K] {
@@ -164,8 +176,7 @@ function createWorld(db: Sqlite.Database, first: Settings) {
     },
     tick,
     makeId(prefix: string): string {
-      settings = { ...settings, made: settings.made + 1 }
-      return `${prefix}_${digest(settings.seed, `${prefix} ${settings.made}`).slice(0, 24)}`
+      return `${prefix}_${digest(settings.seed, `${prefix} ${countMade()}`).slice(0, 24)}`
     },
     /** A number from 0 to 1 that follows from the seed and the text. */
     draw: (text: string): number => Number.parseInt(digest(settings.seed, text).slice(0, 12), 16) / 2 ** 48,
@@ -238,12 +249,18 @@ function createWorld(db: Sqlite.Database, first: Settings) {
       return endpoints
     },
 
+    ...createWaiting(sql, countMade, () => settings.now),
+  }
+}
+
+/** What waits for its time by the clock, and the deliveries that wait to be sent. */
+function createWaiting(sql: Prepare, countMade: () => number, now: () => number) {
+  return {
     /** Of each record, one thing is due at most: the next. */
     schedule(id: string, at: number): void {
-      settings = { ...settings, made: settings.made + 1 }
       const text =
         'insert into due values (?, ?, ?) on conflict do update set at = excluded.at, seq = excluded.seq'
-      sql(text).run(id, at, settings.made)
+      sql(text).run(id, at, countMade())
     },
     unschedule(id: string): void {
       sql('delete from due where id = ?').run(id)
@@ -261,7 +278,7 @@ function createWorld(db: Sqlite.Database, first: Settings) {
          where kind = 'delivery' and status = 'pending' and dueAt <= ?
          order by place, seq limit ?`,
       )
-        .all(settings.now, limit)
+        .all(now(), limit)
         .map(({ body }) => JSON.parse(body))
     },
     forgetDelivered(): void {
