@@ -41,6 +41,8 @@ export interface Database {
   messages: MessagesTable
   /** How often new events come to each endpoint: a row is read and written whole. */
   delivery_pace: { endpoint: string; pace: string }
+  /** Records of the service that were asked for lately, since events wait for what they say. */
+  asked_records: { environment: Environment; kind: string; record_id: string; asked_at: number }
 }
 
 export type Db = Kysely<Database>

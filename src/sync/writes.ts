@@ -1,3 +1,4 @@
+import { noteAskedRecord } from '../store/awaited-records.js'
 import { keepJoinLink, keepMovedGroup, setUnbanOwed, takeJoinLink } from '../store/join-links.js'
 import {
   findMemberships,
@@ -115,6 +116,7 @@ const SYNC_WRITES = {
   saveJobRecord,
   stopJob,
   forgetJobRecords,
+  noteAskedRecord,
 } as const satisfies Record<string, SyncWriteOf<never, unknown>>
 
 export type SyncWriteName = keyof typeof SYNC_WRITES
