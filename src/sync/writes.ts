@@ -1,3 +1,4 @@
+import { forgetBackfill, saveBackfill, stopBackfill } from '../store/backfill.js'
 import { keepJoinLink, keepMovedGroup, setUnbanOwed, takeJoinLink } from '../store/join-links.js'
 import {
   findMemberships,
@@ -115,6 +116,9 @@ const SYNC_WRITES = {
   saveJobRecord,
   stopJob,
   forgetJobRecords,
+  saveBackfill,
+  stopBackfill,
+  forgetBackfill,
 } as const satisfies Record<string, SyncWriteOf<never, unknown>>
 
 export type SyncWriteName = keyof typeof SYNC_WRITES
