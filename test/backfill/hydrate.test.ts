@@ -4,10 +4,12 @@ import { createLogger } from '../../src/log.js'
 import { createPaymentsApi } from '../../src/payments-api/client.js'
 import { readAccess } from '../../src/store/access.js'
 import { noteAskedRecord } from '../../src/store/awaited-records.js'
+import { ask, NOW, runDaemon, send } from '../daemon/running-daemon.js'
 import { EXAMPLE_POLICY } from '../entitlements/policies.js'
 import { deliveryOf } from '../ingest/wire.js'
 import { storeUnder } from '../recompute/recompute-store.js'
 import { createPayment, day, type Json, startService, subscribe } from '../sandbox/service.js'
+import { eventually } from '../setup/eventually.js'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
@@ -33,8 +35,12 @@ async function begin() {
   })
   const hydrate = createHydrate({
     db: store.db,
-    apis: () => [api],
-    write: (event) => store.writeBatch([event]),
+    apis: [api],
+    ingest: async (event) => {
+      const { receipts } = await store.writeBatch([event])
+      if (receipts[0] === undefined) throw new Error('no receipt')
+      return receipts[0]
+    },
     noteAsked: (record) => store.db.transaction().execute((trx) => noteAskedRecord(trx, record, now)),
     clock: () => now,
     log: createLogger('silent'),
@@ -151,4 +157,26 @@ describe('an event that is held', () => {
     pass(HOUR)
     expect(await asked()).toEqual(['/v3/payments/pay_first'])
   })
+})
+
+it('the daemon asks by itself, and stores what it is told as an event like all others', async () => {
+  const service = await startService()
+  const { id } = await createPayment(service, CARD)
+  const { customerId, productId } = await service.data(`GET /v3/payments/${id}`)
+  const { now: createdAt } = await service.data('GET /sandbox/clock')
+  const provider = { sandbox: { baseUrl: service.url, apiKey: service.key } }
+  const daemon = await runDaemon({ config: { provider } })
+  const event = { id: 'evt_1', type: 'payment.authorized', createdAt, data: { id, method: 'CARD' } }
+  const { disposition } = (await (
+    await send(daemon, JSON.stringify(event), { endpoint: 'sandbox' })
+  ).json()) as Json
+  expect(disposition).toBe('held')
+  daemon.setNow(NOW + MINUTE)
+  const later = await daemon.restart()
+  await eventually(async () => {
+    const answer = await ask(later, `/entitlements/${customerId}/${productId}?environment=sandbox`)
+    expect(await answer.json()).toMatchObject({ active: true })
+  })
+  const events = await ask(later, '/events?environment=sandbox&endpoint=backfill')
+  expect(await events.json()).toMatchObject({ items: [{ type: 'payment.succeeded', disposition: 'applied' }] })
 })
