@@ -175,3 +175,8 @@ export async function lastComplete(db: Db, environment: Environment): Promise<Ba
     run.plan.environment === environment && run.outcome.state === 'done' && isWhole(run)
   return (await loadRuns(db)).find(isComplete) ?? null
 }
+
+/** How many of anything that is counted by name. */
+export function total(counts: Readonly<Partial<Record<string, number>>>): number {
+  return Object.values(counts).reduce<number>((sum, count = 0) => sum + count, 0)
+}

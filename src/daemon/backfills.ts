@@ -2,12 +2,14 @@
 
 import { type BackfillWrites, createBackfills, lastRanAt } from '../backfill/backfills.js'
 import { createHydrate } from '../backfill/hydrate.js'
+import { lastComplete, total } from '../backfill/run.js'
 import { createSchedule } from '../operations/cron.js'
+import type { LastBackfill } from '../operations/metrics.js'
 import { every, MINUTE_MS } from '../operations/schedule.js'
 import { createPaymentsApi } from '../payments-api/client.js'
 import type { Environment } from '../provider/event.js'
 import type { RecordKey } from '../store/awaited-records.js'
-import { ENVIRONMENTS } from '../store/schema.js'
+import { type Db, ENVIRONMENTS } from '../store/schema.js'
 import type { WriteSync } from '../sync/writes.js'
 import type { Parts, Taking } from './parts.js'
 
@@ -86,5 +88,16 @@ export function startBackfillSchedules({ config, store, db, backfilling, clock, 
   const schedules = ENVIRONMENTS.filter((one) => config.provider[one] !== null).map(scheduleOf)
   started.add('backfillSchedules', async () => {
     await Promise.all(schedules.map(({ stop }) => stop()))
+  })
+}
+
+/** What the metrics say of the last complete one of each environment. */
+export async function readLastBackfills(db: Db): Promise<readonly LastBackfill[]> {
+  const runs = await Promise.all(ENVIRONMENTS.map((environment) => lastComplete(db, environment)))
+  return runs.flatMap((run) => {
+    if (run?.outcome.state !== 'done') return []
+    const { endedAt, result } = run.outcome
+    const counts = { stored: total(result.stored), differences: total(run.found.differences) }
+    return [{ environment: run.plan.environment, endedAt, ...counts }]
   })
 }

@@ -178,5 +178,7 @@ it('the daemon asks by itself, and stores what it is told as an event like all o
     expect(await answer.json()).toMatchObject({ active: true })
   })
   const events = await ask(later, '/events?environment=sandbox&endpoint=backfill')
-  expect(await events.json()).toMatchObject({ items: [{ type: 'payment.succeeded', disposition: 'applied' }] })
+  expect(await events.json()).toMatchObject({
+    items: [{ type: 'payment.succeeded', disposition: 'applied' }],
+  })
 })
