@@ -1,17 +1,25 @@
 /* Backfills of a daemon: the access to the payments service, and the times at which they are due. */
 
-import { type BackfillWrites, createBackfills, lastRanAt } from '../backfill/backfills.js'
+import {
+  type Backfills,
+  type BackfillsDeps,
+  type BackfillWrites,
+  createBackfills,
+  lastRanAt,
+} from '../backfill/backfills.js'
 import { createSchedule } from '../operations/cron.js'
 import { createPaymentsApi } from '../payments-api/client.js'
 import type { Environment } from '../provider/event.js'
 import { ENVIRONMENTS } from '../store/schema.js'
 import type { WriteSync } from '../sync/writes.js'
-import type { Parts, Taking } from './parts.js'
+import type { Opened } from './open.js'
 
 /** The wait after a failure: the service may be away, or limit how often it is called. */
 const RETRY_AFTER_MS = 15 * 60_000
 
-export function startBackfills({ config, store, db, ingest, clock, random, sleep, log, started }: Taking) {
+type Ingesting = Opened & Pick<BackfillsDeps, 'ingest'>
+
+export function startBackfills({ config, store, db, ingest, clock, random, sleep, log, started }: Ingesting) {
   const { shared } = store
   const apis = new Map(
     ENVIRONMENTS.map((environment) => {
@@ -52,7 +60,10 @@ function writesOf(writeSync: WriteSync): BackfillWrites {
 }
 
 /** One for each environment that is configured. */
-export function startBackfillSchedules({ config, store, db, backfilling, clock, log, started }: Parts): void {
+export function startBackfillSchedules(
+  { config, store, db, clock, log, started }: Opened,
+  backfills: Backfills,
+): void {
   const { schedule, timezone } = config.backfill
   if (schedule === null) return
   const isLeader = store.shared?.isLeader
@@ -60,7 +71,7 @@ export function startBackfillSchedules({ config, store, db, backfilling, clock, 
     createSchedule({
       ...{ expression: schedule, timezone, clock, log },
       ...(isLeader && { isLeader }),
-      run: (stopping) => backfilling.complete(environment, stopping),
+      run: (stopping) => backfills.complete(environment, stopping),
       lastRanAt: () => lastRanAt(db, environment),
       failed: `the scheduled backfill of ${environment} failed; trying again in 15 minutes`,
       retryAfterMs: RETRY_AFTER_MS,

@@ -23,7 +23,7 @@ export function startSchedules(parts: Parts): void {
     })
     started.add('backups', backups.stop)
   }
-  startBackfillSchedules(parts)
+  startBackfillSchedules(parts, parts.backfilling)
   started.add('schedule', watchStore(parts).stop)
   started.add('privacySchedule', startPrivacySchedule(parts).stop)
 }
