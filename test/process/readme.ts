@@ -16,6 +16,7 @@ export const PAGES = [
   'docs/embedding.md',
   'docs/upgrading.md',
   'docs/operating.md',
+  'docs/backfill.md',
   'docs/sandbox.md',
   'docs/sandbox-reference.md',
   'docs/data-protection.md',
@@ -83,6 +84,8 @@ export const NOT_RUN: Readonly<Record<string, string>> = {
     'it would start a second daemon; test/process/traces.test.ts starts one beside a collector',
   'BACKFILL=$(curl -fsS -H "$AUTH" -H "Content-Type: application/json" "$URL/backfills?environment=live" \\':
     'it needs an account at the payments service; test/backfill/walk.test.ts runs backfills of a sandbox',
+  'latchkey backfill --dry-run':
+    'it needs an account at the payments service; test/process/backfill-year.test.ts runs it beside a sandbox',
   'createuser --pwprompt latchkey': 'it asks for a password, on the machine of a server',
   'echo "POSTGRES_PASSWORD=$(openssl rand -hex 24)" >> deploy/.env':
     'it starts containers, for which a machine need not have an engine',
