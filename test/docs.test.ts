@@ -105,6 +105,7 @@ describe('every page', () => {
     const env = {
       DATABASE_URL: 'postgres://user:password@db/latchkey',
       LATCHKEY_LIVE_SECRET: 'whsec_0123456789abcdef',
+      PAYMENTS_API_KEY: 'sk_live_0123456789abcdef',
       DISCORD_BOT_TOKEN: 'd',
       TELEGRAM_BOT_TOKEN: 't',
       LATCHKEY_WEBHOOK_SECRET: `whsec_${'A'.repeat(44)}`,
