@@ -429,6 +429,7 @@ export const BODIES: Readonly<Record<string, string>> = {
   createInvites: '{"groupId":null}',
   importEvents: '{"one":"line"}',
   startPolicyDiff: '{"named":3}',
+  startBackfill: '{"dryRun":true}',
   startVerification: '{}',
   startReplay: '{"filter":{"from":"2026-01-31T12:00:00+01:00"},"dryRun":true}',
   runSync: '{"sweep":true}',

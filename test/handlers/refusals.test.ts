@@ -160,7 +160,7 @@ describe('while the store is away', () => {
         throw new LatchkeyError('store_unavailable', 'The store cannot be read.')
       },
     }) as never
-    const parts = ['changeStream', 'jobs', 'sync', 'control', 'messenger'] as const
+    const parts = ['changeStream', 'jobs', 'backfills', 'sync', 'control', 'messenger'] as const
     const calls = ['performAct', 'erase', 'readAccess', 'examine', 'importLines', 'keys'] as const
     const deps = Object.fromEntries([...parts, ...calls].map((name) => [name, away])) as Partial<RouteDeps>
     return openFront({ ...deps, db: unreadableStore(atEnd), apiKeys: RIGHT }, atEnd)
