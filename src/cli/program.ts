@@ -10,6 +10,7 @@ import { controlCommands } from './control.js'
 import { changesCommand } from './customers/changes.js'
 import { databaseCommands } from './database.js'
 import { doctorCommand } from './doctor.js'
+import { endpointsCommands } from './endpoints/commands.js'
 import { eventsCommands } from './events.js'
 import { reportFailure } from './failure.js'
 import { importCommand } from './import.js'
@@ -71,6 +72,7 @@ export function createCommands({ openInput }: { readonly openInput: () => Readab
     ...eventsCommands,
     ...actsCommands,
     ...configCommands,
+    ...endpointsCommands,
     ...recomputeCommands,
     importCommand(openInput),
     ...syncCommands,
