@@ -187,8 +187,10 @@ function unasked(what: string, { name, serviceId }: Endpoint, error: LatchkeyErr
     const todo = `correct endpoints.${name}.serviceId, or remove it there and register the endpoint under another name`
     return fail(what, `the payments service does not know ${serviceId}`, todo)
   }
+  // That the service answers a change of nothing follows from its documents, which do not say it.
+  const todo = isPaymentsApiError(error, 'refused') ? 'see the endpoint in the service’s dashboard' : null
   const places = error.issues.map(({ path, message }) => ` (${path} ${message})`).join('')
-  return warn(what, `the payments service can’t be asked: ${error.message}${places}`, null)
+  return warn(what, `the payments service can’t be asked: ${error.message}${places}`, todo)
 }
 
 function checkActive(what: string, { name }: Endpoint, { isActive }: WebhookEndpoint): readonly Finding[] {

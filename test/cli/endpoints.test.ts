@@ -9,29 +9,19 @@ import { startConfigured } from '../../src/daemon/configured.js'
 import { endpoint } from '../config/config-file.js'
 import { createPayment, delivered, KEY, type Service, startService } from '../sandbox/service.js'
 import { answerOf, configuredFolder, failureOf, rewriteConfig, run } from '../world.js'
+import {
+  apiOf,
+  endpointsIn,
+  NOW,
+  REGISTER,
+  recordOf,
+  registered,
+  secretsIn,
+  textIn,
+  URL_HERE,
+} from './registered.js'
 
-const NOW = Date.parse('2026-03-01T12:00:00Z')
 const now = () => NOW
-const URL_HERE = 'http://127.0.0.1:4680/webhooks/sandbox'
-const REGISTER = `endpoints register --url ${URL_HERE}`
-
-const apiOf = (url: string, apiKey = KEY) => ({ provider: { sandbox: { baseUrl: url, apiKey } } })
-
-const textIn = (folder: string) => readFileSync(join(folder, 'config.json'), 'utf8')
-const endpointsIn = (folder: string) => JSON.parse(textIn(folder)).endpoints
-const secretsIn = (folder: string, name = 'sandbox') =>
-  loadConfig({ path: join(folder, 'config.json'), env: {} }).config.endpoints.find((one) => one.name === name)
-    ?.secrets
-
-/** A sandbox, and a folder with an endpoint that was registered there. */
-async function registered(more: object = {}) {
-  const service = await startService()
-  const folder = configuredFolder({ ...apiOf(service.url), ...more })
-  const { serviceId, secretFile } = await answerOf(folder, REGISTER, { now })
-  return { service, folder, serviceId: String(serviceId), secretFile: String(secretFile) }
-}
-
-const recordOf = (service: Service, id: string) => service.data(`PATCH /v3/webhook-endpoints/${id}`, {})
 
 /** The endpoints that the service tells of a new customer. */
 async function told(service: Service): Promise<readonly string[]> {
@@ -41,7 +31,7 @@ async function told(service: Service): Promise<readonly string[]> {
   return [...new Set<string>(items.map((one: { endpoint: string }) => one.endpoint))]
 }
 
-/** Stands between a command and the sandbox. `after` is called once the sandbox has answered a POST. */
+/** Stands between a command and the sandbox. `after` is called once the sandbox has done a POST. */
 async function between(service: Service) {
   const on = { after: (_body: string): 'answer' | 'hang up' => 'answer' }
   const server = createServer(async (req, res) => {
@@ -58,7 +48,7 @@ async function between(service: Service) {
       ...(parts.length > 0 && { body: Buffer.concat(parts) }),
     })
     const body = await answer.text()
-    if (req.method === 'POST' && on.after(body) === 'hang up') return void res.destroy()
+    if (req.method === 'POST' && answer.ok && on.after(body) === 'hang up') return void res.destroy()
     res.writeHead(answer.status, { 'content-type': 'application/json' }).end(body)
   })
   server.listen(0, '127.0.0.1')
@@ -368,6 +358,20 @@ describe('latchkey endpoints rotate', () => {
     expect(secretsIn(folder)?.[1]?.secret).toBe(secret)
   })
 
+  it('leaves the secret that the service has first, where two run at once', async () => {
+    const { service, folder } = await registered()
+    const { on, url } = await between(service)
+    rewriteConfig(folder, { ...JSON.parse(textIn(folder)), ...apiOf(url) })
+    const answered: string[] = []
+    on.after = (body) => {
+      answered.push(JSON.parse(body).data.secret)
+      return 'answer'
+    }
+    const both = await Promise.all([1, 2].map(() => run(folder, 'endpoints rotate sandbox')))
+    expect(both.map(({ code }) => code)).toContain(0)
+    expect(secretsIn(folder)?.[0]?.secret).toBe(answered.at(-1))
+  })
+
   it('begins another rotation where the last one was killed after it had changed the config', async () => {
     const { folder } = await registered()
     const { secretFile } = await answerOf(folder, 'endpoints rotate sandbox')
@@ -378,61 +382,5 @@ describe('latchkey endpoints rotate', () => {
     const next = await answerOf(folder, 'endpoints rotate sandbox')
     expect(next.secretFile).not.toBe(secretFile)
     expect(existsSync(join(folder, 'data', 'webhook-sandbox.pending'))).toBe(false)
-  })
-})
-
-describe('latchkey endpoints update and disable', () => {
-  it('change the record at the service, and leave the config as it is', async () => {
-    const { service, folder, serviceId } = await registered()
-    const before = textIn(folder)
-    const { stdout } = await run(folder, 'endpoints disable sandbox')
-    expect(stdout).toContain(`sandbox (${serviceId}): the payments service sends nothing more to it`)
-    expect(await recordOf(service, serviceId)).toMatchObject({ isActive: false })
-    const url = 'https://hooks.example.com/webhooks/sandbox'
-    const words = `endpoints update sandbox --enable --url ${url} --events payment.failed --json`
-    const updated = await run(folder, words)
-    expect(JSON.parse(updated.stdout)).toMatchObject({ serviceId, service: { isActive: true, url } })
-    expect(updated.stderr).toContain('note: sandbox is not sent payment.authorized')
-    expect(await recordOf(service, serviceId)).toMatchObject({
-      isActive: true,
-      url,
-      enabledEvents: ['payment.failed'],
-    })
-    await answerOf(folder, 'endpoints update sandbox --all-events')
-    expect(await recordOf(service, serviceId)).toMatchObject({ url, enabledEvents: [] })
-    expect(textIn(folder)).toBe(before)
-  })
-})
-
-describe('latchkey endpoints list', () => {
-  it('shows what the service has beside what the config has, and what of it is not compared', async () => {
-    const { service, folder, serviceId } = await registered()
-    const config = JSON.parse(textIn(folder))
-    const legacy = endpoint('sandbox', 'whsec_legacy_0123456789')
-    const gone = { ...endpoint('sandbox', 'whsec_gone_0123456789'), serviceId: 'whep_gone' }
-    rewriteConfig(folder, { ...config, endpoints: { ...config.endpoints, legacy } })
-    const { endpoints, findings } = await answerOf(folder, 'endpoints list')
-    expect(endpoints).toEqual([
-      {
-        ...{ name: 'sandbox', environment: 'sandbox', serviceId, note: null },
-        service: { url: URL_HERE, enabledEvents: [], isActive: true, apiVersion: expect.any(String) },
-        ...{ lastEventAt: null, generation: null, apiVersion: null },
-      },
-      expect.objectContaining({
-        ...{ name: 'legacy', serviceId: null, service: null },
-        note: expect.stringMatching(/endpoints\.legacy\.serviceId.*v2.*dashboard/),
-      }),
-    ])
-    expect(findings).toMatchObject([{ level: 'ok', what: 'service sandbox' }])
-    expect((await answerOf(folder, 'endpoints list --environment live')).endpoints).toEqual([])
-
-    rewriteConfig(folder, { ...config, endpoints: { ...config.endpoints, gone } })
-    await service.data(`PATCH /v3/webhook-endpoints/${serviceId}`, { isActive: false })
-    const { code, stdout, stderr } = await run(folder, 'endpoints list')
-    expect(code).toBe(1)
-    expect(stdout).toMatch(/^sandbox .* inactive .*nothing received\n/)
-    expect(stdout).toMatch(/^FAIL +service sandbox +inactive/m)
-    expect(stdout).toMatch(/^FAIL +service gone +the payments service does not know whep_gone: correct/m)
-    expect(stderr).toMatch(/^error: .*404/)
   })
 })

@@ -5,6 +5,7 @@ import { checkRecords, decidingTypes, type Received } from '../../src/doctor/ser
 import type { Delivery } from '../../src/ingest/delivery.js'
 import { endpoint, fromEnv } from '../config/config-file.js'
 import { deliveryOf } from '../ingest/wire.js'
+import { oddService, refusal } from '../payments-api/odd-service.js'
 import { KEY, startService } from '../sandbox/service.js'
 import { sentEvent } from '../stories.js'
 import { configuredFolder, run, takeIn } from '../world.js'
@@ -169,6 +170,11 @@ describe('latchkey doctor', () => {
     const cannot = (name: string, why: string) => ({
       ...{ level: 'warn', what: `service ${name}`, todo: null },
       detail: expect.stringMatching(new RegExp(`^the payments service can’t be asked: .*${why}`)),
+    })
+    const { url } = await oddService([refusal(422, 'MISSING_FIELD')])
+    expect((await ask({ sandbox: { ...access(KEY), baseUrl: url } }))[0]).toEqual({
+      ...cannot('test', '422 MISSING_FIELD'),
+      todo: expect.stringContaining('dashboard'),
     })
     expect(await ask({ sandbox: access('sk_sandbox_wrong') })).toEqual([
       cannot('test', '401 UNAUTHORIZED.*Check provider\\.sandbox\\.apiKey'),

@@ -28,7 +28,7 @@ export async function listEndpoints({
   const endpoints = compared.map((one) => ({ ...shownOf(one), note: noteOn(one) }))
   show({ endpoints, findings }, (paint) => {
     if (endpoints.length === 0) return 'no endpoints: add one with `latchkey endpoints register`\n'
-    const rows = endpoints.map(({ name, environment, serviceId, service, lastEventAt, note }) => [
+    const rows = endpoints.map(({ name, environment, serviceId, service, lastEventAt }) => [
       name,
       environment,
       serviceId ?? '',
@@ -36,10 +36,12 @@ export async function listEndpoints({
       service?.url ?? '',
       service === null ? '' : eventsText(service.enabledEvents),
       lastEventAt === null ? 'nothing received' : `last ${lastEventAt}`,
-      note ?? '',
     ])
     const wrong = findings.filter(({ level }) => level !== 'ok')
-    return table(rows, paint) + wrong.map((finding) => findingLine(finding, paint)).join('')
+    const notes = endpoints.map(({ name, note }) => note !== null && `note: ${name} is ${note}`)
+    return (
+      table(rows, paint) + wrong.map((finding) => findingLine(finding, paint)).join('') + linesText(notes)
+    )
   })
   const failure = compared.find(({ record }) => isLatchkeyError(record))?.record
   if (isLatchkeyError(failure)) throw failure
@@ -68,8 +70,9 @@ function recordOf({ url, enabledEvents, isActive, apiVersion = null }: Shown) {
 /** What the API can't show of an endpoint, and why. */
 function noteOn({ endpoint: { name, serviceId }, received: { generation } }: Compared): string | null {
   if (serviceId !== undefined) return null
-  if (generation === 'v2') return "v2: set up in the service's dashboard, which the API does not show"
-  return `not compared: set endpoints.${name}.serviceId to its id at the service (whep_…); one of v2 has none, and is set up in the service's dashboard`
+  if (generation === 'v2')
+    return `of v2: it is set up in the service's dashboard, which the API does not show`
+  return `not compared: set endpoints.${name}.serviceId to its id at the service (whep_…), unless it is of v2, which is set up in the service's dashboard`
 }
 
 function eventsText({ length }: readonly string[]): string {

@@ -179,7 +179,8 @@ const keptSchema = z.object({ key: z.uuid(), at: z.number(), request: z.unknown(
 /** The key of the call; that of an earlier one that asked for the same and broke off, while the service knows it. */
 function keptCall(folder: string, name: string, configPath: string, request: object, now: number) {
   const file = join(folder, `webhook-${name}.pending`)
-  const found = keptSchema.safeParse(existsSync(file) ? jsonIn(readFileSync(file, 'utf8')) : null)
+  const isThere = existsSync(file)
+  const found = keptSchema.safeParse(isThere ? jsonIn(readFileSync(file, 'utf8')) : null)
   const isOpen = found.success && !readConfigText(configPath).includes(secretFileName(name, found.data.key))
   const known = isOpen ? found.data : null
   const isAgain = known !== null && now - known.at < REPLAYED_MS && isDeepStrictEqual(known.request, request)
@@ -192,7 +193,8 @@ function keptCall(folder: string, name: string, configPath: string, request: obj
     keep(): void {
       if (isAgain) return
       if (mkdirSync(folder, { recursive: true, mode: 0o700 }) !== undefined) giveToOwnerOf(configPath, folder)
-      writePrivateFile(file, `${JSON.stringify(call)}\n`, { replace: true, ownerOf: configPath })
+      // Of two commands at once, one makes the file, and the other is refused.
+      writePrivateFile(file, `${JSON.stringify(call)}\n`, { replace: isThere, ownerOf: configPath })
     },
     forget: () => rmSync(file, { force: true }),
   }
