@@ -7,6 +7,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { loadConfig } from '../../src/config/load.js'
 import { startConfigured } from '../../src/daemon/configured.js'
 import { endpoint } from '../config/config-file.js'
+import { oddService, ok } from '../payments-api/odd-service.js'
 import { createPayment, delivered, KEY, type Service, startService } from '../sandbox/service.js'
 import { answerOf, configuredFolder, failureOf, rewriteConfig, run } from '../world.js'
 import {
@@ -145,6 +146,22 @@ describe('latchkey endpoints register', () => {
       code: 2,
       error: { message: expect.stringContaining('only in the sandbox') },
     })
+  })
+
+  it('registers a live one with the live key, under the name at the end of its address', async () => {
+    const { url, asked } = await oddService([ok({ id: 'whep_1', secret: 'whsec_live_0123456789' })])
+    const live = { baseUrl: url, apiKey: 'sk_live_0123456789' }
+    const folder = configuredFolder({ provider: { live } })
+    const address = 'https://hooks.example.com/in/webhooks/v3'
+    expect(await answerOf(folder, `endpoints register --url ${address}`)).toMatchObject({ name: 'v3' })
+    expect(asked.map(({ method, url: path, body }) => [method, path, JSON.parse(body)])).toEqual([
+      ['POST', '/v3/webhook-endpoints', { url: address, enabledEvents: [] }],
+    ])
+    expect(asked[0]?.headers).toMatchObject({
+      'x-service-api-key': live.apiKey,
+      'idempotency-key': expect.stringMatching(/^[0-9a-f-]{36}$/),
+    })
+    expect(endpointsIn(folder).v3).toMatchObject({ environment: 'live', serviceId: 'whep_1' })
   })
 
   it.each([
