@@ -49,11 +49,12 @@ export const choice = <const Word extends string>(
   choices: readonly Word[],
 ): Declared<Word | undefined> => ({ about, placeholder, choices })
 
+/** Any of a few words. */
 export const someOf = <const Word extends string>(
   placeholder: string,
   about: string,
   choices: readonly Word[],
-) => ({ about, placeholder, choices, isRequired: true }) as Declared<unknown> as Declared<readonly Word[]>
+) => ({ about, placeholder, choices }) as Declared<unknown> as Declared<readonly Word[] | undefined>
 
 export const required = <Value>(option: Declared<Value | undefined>): Declared<Value> =>
   ({ ...option, isRequired: true }) as Declared<Value>
@@ -98,6 +99,11 @@ export function checkStretch({ options }: { options: Readonly<Record<'from' | 't
   if (from !== undefined && to !== undefined && from > to)
     throw new LatchkeyError('usage', '--from is later than --to')
 }
+
+/** Reads a duration in milliseconds; none is 0. */
+export const parseGrace = parser('a duration such as 24h, or none', (text) =>
+  text === 'none' ? 0 : DURATION_PATTERN.test(text) ? parseDuration(text) : null,
+)
 
 /** The form that the API takes. */
 export function isoTime(instant: number | undefined): string | undefined {
@@ -355,6 +361,10 @@ const GROUPS = {
   keys: {
     description: 'the API keys in the config file',
     example: 'keys create --name app --scope read --environment live',
+  },
+  endpoints: {
+    description: 'the webhook endpoints, at the payments service and in the config file',
+    example: 'endpoints register --url https://hooks.example.com/webhooks/v3',
   },
   config: { description: 'the config file', example: 'config check' },
   policy: { description: 'what grants and revokes access', example: 'policy diff' },

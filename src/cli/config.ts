@@ -1,9 +1,8 @@
-import { DURATION_PATTERN, parseDuration } from '../config/duration.js'
 import type { Config } from '../config/schema.js'
 import { isLatchkeyError, issueLine } from '../errors.js'
 import { API_SCOPES } from '../handlers/api-key.js'
 import type { KeysJson } from '../handlers/control.js'
-import { command, DAEMON, flag, instantFrom, parser, required, someOf, value } from './command.js'
+import { command, DAEMON, flag, instantFrom, parseGrace, parser, required, someOf, value } from './command.js'
 import { loadNamedConfig } from './context.js'
 import { linesText, listText } from './text.js'
 
@@ -12,11 +11,6 @@ const parseExpiry = parser('a duration such as 90d, a future time, or never', (t
   const at = text === 'never' ? Number.POSITIVE_INFINITY : instantFrom(text, now(), 1)
   return at !== null && at > now() ? at : null
 })
-
-/** Milliseconds. */
-const parseGrace = parser('a duration such as 24h, or none', (text) =>
-  text === 'none' ? 0 : DURATION_PATTERN.test(text) ? parseDuration(text) : null,
-)
 
 const expires = (byDefault: string) =>
   value('<when>', `when the key expires: 90d from now, a time, or never (default: ${byDefault})`, parseExpiry)
@@ -28,8 +22,8 @@ export const configCommands = [
     examples: ['keys create --name app --scope read --environment live --expires 90d'],
     options: {
       name: required(value('<name>', 'the name of the key in logs')),
-      scope: someOf('<scopes...>', 'what the key may do', API_SCOPES),
-      environment: someOf('<names...>', 'which environments the key may see', ['live', 'sandbox']),
+      scope: required(someOf('<scopes...>', 'what the key may do', API_SCOPES)),
+      environment: required(someOf('<names...>', 'which environments the key may see', ['live', 'sandbox'])),
       expires: expires('never'),
       print: flag('print the key and its config entry without changing the config file'),
     },

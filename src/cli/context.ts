@@ -37,19 +37,25 @@ export interface SharedOptions {
   readonly json?: true | undefined
 }
 
+/** The config file that the options and the environment name, absolute. */
+export function configPathOf({ config }: SharedOptions, { env, folder }: CliContext): string {
+  return locateConfig({ option: config, env, folder }).path
+}
+
 /** Loads the config that the options and the environment name. A missing secret fails only when it is read. */
 export async function loadNamedConfig(
-  { config }: SharedOptions,
-  { env, folder }: CliContext,
+  options: SharedOptions,
+  context: CliContext,
   secrets: LoadConfigOptions['secrets'] = 'when read',
 ): Promise<LoadedConfig> {
   const { loadConfig } = await import('../config/load.js')
-  return loadConfig({ path: locateConfig({ option: config, env, folder }).path, env, secrets })
+  return loadConfig({ path: configPathOf(options, context), env: context.env, secrets })
 }
 
 /** The database of a config that may be wrong elsewhere; the default place if neither names a SQLite file. */
-export function databaseFileIn({ config: option }: SharedOptions, { env, folder }: CliContext): string {
-  const { path } = locateConfig({ option, env, folder })
+export function databaseFileIn(options: SharedOptions, context: CliContext): string {
+  const { env } = context
+  const path = configPathOf(options, context)
   const text = env.LATCHKEY_DATABASE_URL || (existsSync(path) ? readFileSync(path, 'utf8') : '')
   const [, file = 'data/latchkey.db'] = /\bsqlite:(?:\/\/)?([^"]+)/.exec(text) ?? []
   return resolve(dirname(path), file)

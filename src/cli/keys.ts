@@ -7,18 +7,13 @@ import {
   removeApiKey,
   rotateApiKey,
 } from '../config/api-keys.js'
-import { changeConfigFile } from '../config/change-file.js'
-import { locateConfig } from '../config/locate.js'
-import { isLatchkeyError, LatchkeyError } from '../errors.js'
-import { type ApiScope, socketFileOf } from '../handlers/api-key.js'
-import type { KeysJson, StatusJson } from '../handlers/control.js'
+import { LatchkeyError } from '../errors.js'
+import type { ApiScope } from '../handlers/api-key.js'
+import type { KeysJson } from '../handlers/control.js'
 import type { Environment } from '../provider/event.js'
-import { isStoreServed } from '../store/sqlite/file.js'
-import { isSystemRefusal, refusalText } from '../system-refusal.js'
-import { type Api, apiAtSocket } from './api.js'
+import { changeConfig } from './change-config.js'
 import type { GivenCommand } from './command.js'
-import { type CliContext, databaseFileIn, loadNamedConfig, type SharedOptions } from './context.js'
-import { isListening } from './find-api.js'
+import { loadNamedConfig, type SharedOptions } from './context.js'
 import { linesText } from './text.js'
 
 type Given<Options = unknown> = GivenCommand<Record<never, never>, SharedOptions & Options>
@@ -101,78 +96,20 @@ export async function revokeKey(given: Given): Promise<void> {
   if (use.failure !== null) throw use.failure
 }
 
-/**
- * Changes the keys in the config file, and has a running daemon read it again.
- * @param isMeant whether the keys that it accepts then are those of this file: it may have been started with another
- */
-async function changeKeys<Changed extends { readonly config: unknown }>(
-  { options, context }: Given,
+/** @param isMeant whether the keys that a running daemon accepts then are those of this file */
+function changeKeys<Changed extends { readonly config: unknown }>(
+  given: Given,
   change: (config: unknown) => Changed,
   isMeant: (keys: Keys) => boolean,
 ) {
-  const { env, folder } = context
-  const { path } = locateConfig({ option: options.config, env, folder })
-  const changed = await changeConfigFile(path, env, change).catch((cause: unknown) => {
-    if (!isSystemRefusal(cause)) throw cause
-    const todo = 'change api.keys there by hand: `latchkey keys create --print` shows an entry'
-    const message = `${path} can't be written: ${refusalText(cause)}; ${todo}`
-    throw new LatchkeyError('output_failed', message, { cause })
+  return changeConfig(given, change, {
+    what: 'keys',
+    byHand: 'change api.keys there by hand: `latchkey keys create --print` shows an entry',
+    isTaken: async (api) => isMeant((await api.get<{ readonly keys: Keys }>('/keys')).keys),
   })
-  return { ...changed, path, use: await useIn(options, context, path, isMeant) }
 }
 
 type Keys = KeysJson['keys']
-
-/**
- * Whether a running daemon uses what the file holds now, as text to follow what has changed in it. `failure`: why it
- * does not, to be thrown once the change is shown; null also if none runs.
- */
-async function useIn(
-  options: SharedOptions,
-  context: CliContext,
-  path: string,
-  isMeant: (keys: Keys) => boolean,
-) {
-  try {
-    const api = await localDaemon(options, context)
-    if (api === null) return { isNow: false, text: AT_NEXT_START, failure: null }
-    await api.send('POST', '/reload')
-    if (!isMeant((await api.get<{ readonly keys: Keys }>('/keys')).keys)) {
-      const { config } = await api.get<StatusJson>('/status')
-      throw new LatchkeyError('daemon_failed', `its keys come from another file, ${config}`)
-    }
-    return { isNow: true, text: ' The running daemon uses this now.', failure: null }
-  } catch (error) {
-    if (!isLatchkeyError(error)) throw error
-    const todo = 'Correct that and run `latchkey reload`, or restart the daemon'
-    const message = `${path} is changed, but the running daemon may still use the old keys: ${error.message.replace(/\.$/, '')}. ${todo}.`
-    const failure = new LatchkeyError('daemon_failed', message, { cause: error, issues: error.issues })
-    return { isNow: false, text: ' The running daemon does not use this yet.', failure }
-  }
-}
-
-const AT_NEXT_START = ' No daemon is running here: this takes effect at the next start.'
-
-/** A daemon that hangs must not keep the command from saying what it has changed. */
-const ANSWERS_WITHIN_MS = 10_000
-
-/**
- * The daemon of this machine that serves the configured database; null: there is none.
- * @throws {LatchkeyError} `daemon_failed` if there is one, and it can't be asked
- */
-async function localDaemon(options: SharedOptions, context: CliContext): Promise<Api | null> {
-  // The daemon runs, and must be told, even if the file has a problem elsewhere.
-  const database = await loadNamedConfig(options, context).then(
-    ({ config }) => config.database,
-    () => ({ file: databaseFileIn(options, context), postgres: undefined }),
-  )
-  const socket = socketFileOf(database.file)
-  if (await isListening(socket))
-    return apiAtSocket(socket, { signal: AbortSignal.timeout(ANSWERS_WITHIN_MS) })
-  if (database.postgres !== undefined || !isStoreServed(database.file)) return null
-  const message = `a process has the database ${database.file} open, but does not answer at ${socket}`
-  throw new LatchkeyError('daemon_failed', message)
-}
 
 /** Whether the daemon accepts the key of this name that was made then. */
 function hasKey(name: string, createdAt = '') {

@@ -11,6 +11,7 @@ import { controlCommands } from './control.js'
 import { changesCommand } from './customers/changes.js'
 import { databaseCommands } from './database.js'
 import { doctorCommand } from './doctor.js'
+import { endpointsCommands } from './endpoints/commands.js'
 import { eventsCommands } from './events.js'
 import { reportFailure } from './failure.js'
 import { importCommand } from './import.js'
@@ -72,6 +73,7 @@ export function createCommands({ openInput }: { readonly openInput: () => Readab
     ...eventsCommands,
     ...actsCommands,
     ...configCommands,
+    ...endpointsCommands,
     ...recomputeCommands,
     backfillCommand,
     importCommand(openInput),

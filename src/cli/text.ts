@@ -17,7 +17,7 @@ export function paintFor({ isTerminal, env }: CliContext): Paint {
 const STYLES: readonly (readonly [Style, RegExp])[] = [
   ['green', /^(ok|active|applied|settled|yes|give)\b/],
   ['yellow', /^(warn|ending|held|due|retrying|waiting|paused|note|past)\b/],
-  ['red', /^(FAIL|blocked|none|no|quarantined|parked|unconfirmed|refused|take)\b/],
+  ['red', /^(FAIL|inactive|blocked|none|no|quarantined|parked|unconfirmed|refused|take)\b/],
   ['red', /^(failed|refunded|charged_back|voided|expired|canceled|completed|revoked)\b/],
 ]
 

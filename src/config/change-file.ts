@@ -14,6 +14,7 @@ import { replaceFile } from './write-file.js'
  * Changes the config file in one step, one process at a time. All that `change` leaves as it is keeps its bytes. The
  * new text is checked before it is written: it holds what was meant, and loads if the old one did.
  * @param change gets the content of the file, and answers with the content that it is to have
+ * @param options `onlyCheck`: does all but the last step, to find out beforehand whether the change can be made
  * @throws {LatchkeyError} `config_missing`; `config_invalid` if a change can't be made, or would make the file one that
  * does not load; `output_failed` if somebody else changed it meanwhile. The system's own errors pass through.
  */
@@ -21,6 +22,7 @@ export async function changeConfigFile<Changed extends { readonly config: unknow
   path: string,
   env: LoadConfigOptions['env'],
   change: (config: unknown) => Changed,
+  { onlyCheck = false }: { readonly onlyCheck?: boolean } = {},
 ): Promise<Changed> {
   // Says that there is no such file before a lock is made beside it.
   readConfigText(path)
@@ -34,6 +36,7 @@ export async function changeConfigFile<Changed extends { readonly config: unknow
     if (!isDeepStrictEqual(contentOf(next, path), changed.config))
       throw new Error(`the new text of ${path} would not hold what was meant`)
     assertLoads(path, env, text, next)
+    if (onlyCheck) return changed
     replaceFile(file, next, {
       unless: () => {
         if (readFileSync(file).equals(before)) return

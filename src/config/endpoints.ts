@@ -52,6 +52,11 @@ export const endpointsSchema = z
       aheadAtMost: durationSchema('must be a duration, such as "1d" or "10y"')
         .describe('How far ahead of the clock an event may be dated: over 1d only in the sandbox.')
         .prefault('1d'),
+      serviceId: z
+        .string()
+        .regex(/^whep_[\w.-]{1,250}$/, 'must be the id of a webhook endpoint, which begins with whep_')
+        .optional()
+        .describe('The id that the payments service has for it, written by `latchkey endpoints register`.'),
     }),
   )
   .transform((endpoints): Endpoint[] =>
@@ -79,6 +84,22 @@ export function findLiveAhead(endpoints: Usable<z.input<typeof endpointsSchema>>
     if (environment !== 'live' || isAllowed) return []
     const message = `is over 1d, and the endpoint is live: only events of the sandbox may be dated further ahead, so remove the key, or make the endpoint's environment "sandbox"`
     return [{ path: ['endpoints', name, 'aheadAtMost'], message }]
+  })
+}
+
+/** One endpoint of the service delivers to one address. */
+export function findSharedServiceIds(endpoints: Usable<z.input<typeof endpointsSchema>>): Problem[] {
+  const given = Object.entries(endpoints).flatMap(([name, endpoint]) => {
+    const { environment, serviceId } = endpoint ?? {}
+    return serviceId ? [{ name, environment, serviceId }] : []
+  })
+  return given.flatMap(({ name, environment, serviceId }, index) => {
+    const other = given
+      .slice(0, index)
+      .find((one) => one.serviceId === serviceId && one.environment === environment)
+    if (other === undefined) return []
+    const message = `is also the id of the endpoint ${shown(other.name, ALMOST_NAME)}`
+    return [{ path: ['endpoints', name, 'serviceId'], message }]
   })
 }
 

@@ -8,6 +8,7 @@ import {
   findBadNames,
   findLiveAhead,
   findSharedSecrets,
+  findSharedServiceIds,
   warnOfEndpoints,
 } from './endpoints.js'
 import { withFallback } from './fields.js'
@@ -87,6 +88,7 @@ export function findConflicts(file: unknown, known: readonly Problem[], override
     ...findBadNames(usable?.endpoints ?? {}),
     ...findSharedSecrets(usable?.endpoints ?? {}),
     ...findLiveAhead(usable?.endpoints ?? {}),
+    ...findSharedServiceIds(usable?.endpoints ?? {}),
     ...findRepeatedKeys(usable?.api ?? {}),
     ...findTypesOfBothKinds(usable?.policy ?? {}),
     ...findSyncConflicts(usable?.products ?? {}, usable?.sync ?? {}),

@@ -67,18 +67,34 @@ export function beginFile(
 /** Replaces a file in one step, keeping its mode and owner; a link to it stays a link. */
 export function replaceFile(path: string, text: string, options: Pick<FinishOptions, 'unless'> = {}): void {
   const target = realpathSync(path)
-  const { mode, uid, gid } = statSync(target)
+  const { mode } = statSync(target)
   const file = beginFile(target, (made, descriptor) => {
     fchmodSync(descriptor, mode & 0o777)
-    const own = statSync(made)
-    if (own.uid !== uid || own.gid !== gid) chownSync(made, uid, gid)
+    giveToOwnerOf(target, made)
   })
   writeWhole(file, text, { ...options, replace: true })
 }
 
-/** Writes a file that only its owner may read, in one step; throws `EEXIST` if it may not replace another. */
-export function writePrivateFile(path: string, text: string, options: { readonly replace: boolean }): void {
-  writeWhole(beginFile(path), text, options)
+/** What root writes for a daemon must be that daemon's. */
+export function giveToOwnerOf(model: string, path: string): void {
+  const { uid, gid } = statSync(model)
+  const own = statSync(path)
+  if (own.uid !== uid || own.gid !== gid) chownSync(path, uid, gid)
+}
+
+/**
+ * Writes a file that only its owner may read, in one step; throws `EEXIST` if it may not replace another.
+ * @param options `ownerOf`: a file whose owner it gets; by default it is the user's who runs this
+ */
+export function writePrivateFile(
+  path: string,
+  text: string,
+  { replace, ownerOf }: { readonly replace: boolean; readonly ownerOf?: string },
+): void {
+  const settle = (made: string) => {
+    if (ownerOf !== undefined) giveToOwnerOf(ownerOf, made)
+  }
+  writeWhole(beginFile(path, settle), text, { replace })
 }
 
 function writeWhole(file: NewFile, text: string, options: FinishOptions): void {

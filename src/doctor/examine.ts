@@ -9,6 +9,7 @@ import { checkBackfills } from './backfills.js'
 import { checkClock, checkDeliveries, checkEvents, checkRefusals, checkSecrets } from './deliveries.js'
 import { type DaemonFacts, type Finding, ok, warn } from './finding.js'
 import { checkBackup, checkDisk, checkFiles, checkKeys, checkLog } from './machine.js'
+import { checkRecords, compareEndpoints } from './service.js'
 import {
   checkBodyHashes,
   checkIntegrity,
@@ -48,6 +49,7 @@ export function checkConfig({ config, warnings }: LoadedConfig): readonly Findin
 /** Runs all checks in turn, and yields each finding at once. Changes nothing. */
 export async function* examine(examination: Examination): AsyncGenerator<Finding> {
   const { config, warnings, clock, daemon } = examination
+  const asked = config.endpoints.filter(({ serviceId }) => serviceId !== undefined)
   yield* checkConfig({ config, warnings })
   yield* checkFiles(config)
   yield daemon.finding
@@ -55,6 +57,7 @@ export async function* examine(examination: Examination): AsyncGenerator<Finding
   yield* checkKeys(config, clock())
   if (daemon.facts !== null) yield* checkRefusals(config.endpoints, daemon.facts)
   yield* examineStore(examination)
+  yield* checkRecords(config, await compareEndpoints(config, clock, asked))
   yield* await checkBackup(config, clock())
   if (config.products.every(({ targets }) => targets.length === 0)) yield ok('sync', 'no targets configured')
 }

@@ -24,4 +24,6 @@ export interface Endpoint {
   readonly toleranceSeconds: number
   /** How far ahead of its receipt an event may be dated: over a day only in the sandbox, whose clock can be moved. */
   readonly aheadAtMostMs: number
+  /** The id of its record at the payments service (`whep_…`), if that is known. */
+  readonly serviceId?: string | undefined
 }

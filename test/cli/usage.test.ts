@@ -24,7 +24,7 @@ describe('help', () => {
     }
   })
 
-  it.each(['events', 'keys', 'config', 'policy', 'sync'])(
+  it.each(['events', 'keys', 'endpoints', 'config', 'policy', 'sync'])(
     'of all that begins with %s has an example that works',
     async (group) => {
       const [, example = ''] = /\nExample:\n {2}\$ latchkey (.+)\n$/.exec(await helpOf(group)) ?? []
@@ -152,6 +152,13 @@ it.each([
   ['keys create --name app --scope read --environment live --expires 2020-01-01', 'a future time'],
   ['keys rotate app --grace soon', 'a duration such as 24h'],
   ['keys rotate other', 'the keys are app'],
+  ['endpoints register --url https://a.example/webhooks/v3', 'add provider.live or provider.sandbox'],
+  ['endpoints rotate other', 'configured: live'],
+  ['endpoints rotate live', 'set endpoints.live.serviceId'],
+  ['endpoints disable live', "in the service's dashboard"],
+  ['endpoints update live', 'say what to change'],
+  ['endpoints update live --events payment.failed --all-events', 'not both'],
+  ['endpoints rotate live --overlap soon', 'a duration such as 24h'],
 ])('%s is wrong use, which exits 2, says so, and makes nothing', async (line, message) => {
   const folder = configuredFolder()
   const { code, stdout, stderr } = await run(folder, wordsIn(line))

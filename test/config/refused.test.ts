@@ -22,6 +22,14 @@ const tolerant = (toleranceSeconds: unknown) => ({
 const ahead = (environment: 'live' | 'sandbox', aheadAtMost: unknown) => ({
   endpoints: { v3: { ...endpoint(environment, SECRET), aheadAtMost } },
 })
+const withId = (given: Readonly<Record<string, readonly ['live' | 'sandbox', unknown]>>) => ({
+  endpoints: Object.fromEntries(
+    Object.entries(given).map(([name, [environment, serviceId]]) => [
+      name,
+      { ...endpoint(environment, `${SECRET}_${environment}`), serviceId },
+    ]),
+  ),
+})
 const keyWith = (change: object) => ({ api: { keys: [{ ...KEY, ...change }] } })
 const target = (told: object) => ({ products: { pro_x: { targets: [told] } } })
 const webhook = (told: object) => ({ sync: { webhook: told } })
@@ -63,6 +71,12 @@ const REFUSED: Readonly<Record<string, readonly unknown[]>> = {
   'endpoints.v3.aheadAtMost: is over 1d, and the endpoint is live…': ['25h', '2d', '1w', '10y'].map((given) =>
     ahead('live', given),
   ),
+  'endpoints.v3.serviceId: must be the id of a webhook endpoint, which begins with whep_': [
+    ...['', 'whep_', 'pay_1', 'whep_a b'].map((serviceId) => withId({ v3: ['live', serviceId] })),
+  ],
+  'endpoints.b.serviceId: is also the id of the endpoint a': [
+    withId({ a: ['live', 'whep_1'], c: ['sandbox', 'whep_1'], b: ['live', 'whep_1'] }),
+  ],
   'endpoints…: must be a name of 1 to 64 of a-z, 0-9 and "-"': ['V3', 'a b', '', LONG, 'ä', 'a.b'].map(named),
   'endpoints.sandbox.secrets[1].secret: is also a secret of the live endpoint live: use separate secrets for sandbox and live':
     [

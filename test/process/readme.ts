@@ -72,6 +72,8 @@ export const NOT_RUN: Readonly<Record<string, string>> = {
   'npm pack --pack-destination /tmp': 'test/package.test.ts packs the package, and runs what comes next',
   'npm install /tmp/latchkey-1.1.0.tgz':
     'test/package.test.ts runs the same commands with the package as it is packed',
+  'latchkey endpoints register --url https://hooks.example.com/webhooks/v3':
+    'it asks the payments service; test/cli/endpoints.test.ts asks a sandbox',
   'cloudflared tunnel --url http://127.0.0.1:4681': 'it opens this machine to the internet',
   'ngrok http 4681': 'it opens this machine to the internet',
   'tailscale funnel 4681': 'it opens this machine to the internet',

@@ -40,6 +40,8 @@ const addEndpoint = ({ world, input }: Call<typeof ENDPOINT>) => registerEndpoin
 
 function updateEndpoint(call: Call<typeof CHANGES>): Endpoint {
   const endpoint = found(call.world, 'endpoint', call.id, 'NOT_FOUND')
+  // The documents require no field here and show no other way to read an endpoint: a change of nothing shows it.
+  if (Object.keys(call.input).length === 0) return endpoint
   const changed = { ...updated(endpoint, call.input), updatedAt: call.world.tick() }
   assertKnownTypes(changed.enabledEvents, changed.generation)
   return call.world.put('endpoint', changed)
