@@ -1,8 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { Command } from 'commander'
@@ -23,6 +22,7 @@ import { openPostgres, type PostgresOptions } from '../src/store/postgres/dialec
 import type { Database } from '../src/store/schema.js'
 import { ensurePolicy } from '../src/store/settings.js'
 import { openDatabase } from '../src/store/sqlite/dialect.js'
+import { createFolder } from './setup/create-folder.js'
 
 // Folders and configs
 
@@ -31,7 +31,7 @@ export const ROOT = join(import.meta.dirname, '..')
 
 /** A folder that goes when the test ends, by the path that a process in it would report. */
 export function temporaryFolder(): string {
-  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'latchkey-test-')))
+  const folder = createFolder()
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   return folder
 }
