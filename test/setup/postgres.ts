@@ -54,7 +54,8 @@ export default async function startPostgres({
     password: PASSWORD,
     persistent: false,
     createPostgresUser: process.getuid?.() === 0,
-    initdbFlags: ['--encoding=UTF8', '--no-sync'],
+    // Each connection has its password hashed again.
+    initdbFlags: ['--encoding=UTF8', '--no-sync', '--set=scram_iterations=1'],
     postgresFlags: FLAGS.flatMap((flag) => ['-c', flag]),
     onLog: () => {},
   })
