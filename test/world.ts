@@ -23,6 +23,7 @@ import type { Database } from '../src/store/schema.js'
 import { ensurePolicy } from '../src/store/settings.js'
 import { openDatabase } from '../src/store/sqlite/dialect.js'
 import { createFolder } from './setup/create-folder.js'
+import { openKeptThread } from './setup/kept-threads.js'
 
 // Folders and configs
 
@@ -390,7 +391,7 @@ export async function serveHere(
   const load = () => loadConfig({ path: join(folder, 'config.json'), env: given }).config
   const lines: string[] = []
   const log = createLogger('debug', { write: (line) => void lines.push(line) })
-  const { url, stop, reload } = await startDaemon(load(), { clock: now, log })
+  const { url, stop, reload } = await startDaemon(load(), { clock: now, log, openThread: openKeptThread })
   onTestFinished(stop)
   return { url, stop, reload: () => reload(load()), logged: () => recordsIn(lines.join('')) }
 }

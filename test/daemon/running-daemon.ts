@@ -9,6 +9,7 @@ import { createLogger } from '../../src/log.js'
 import { signBody } from '../../src/provider/signature.js'
 import type { Database } from '../../src/store/schema.js'
 import { createFolder } from '../setup/create-folder.js'
+import { openKeptThread } from '../setup/kept-threads.js'
 import { ENGINE, keyEntry, openStoreAt, postgresAt } from '../world.js'
 
 /** Noon, and half a second: between two whole seconds, so that no rounding hides. */
@@ -77,6 +78,7 @@ export async function runDaemon({
   const daemon = await startDaemon(loaded, {
     clock: () => now ?? Date.now(),
     log,
+    openThread: openKeptThread,
     ...(control && { control }),
   })
   atEnd(() => daemon.stop())
