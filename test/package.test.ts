@@ -1,7 +1,6 @@
 import {
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -10,10 +9,10 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, describe, expect, it, vi } from 'vitest'
 import { blocks } from './process/readme.js'
+import { createFolder } from './setup/create-folder.js'
 import { eventually } from './setup/eventually.js'
 import { freePort } from './setup/free-port.js'
 import {
@@ -160,7 +159,7 @@ const well = (exit: Exit): Exit => {
   return exit
 }
 
-const kept = mkdtempSync(join(tmpdir(), 'latchkey-packed-'))
+const kept = createFolder()
 afterAll(() => rmSync(kept, { recursive: true }))
 let packing: Promise<string> | undefined
 

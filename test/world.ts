@@ -1,8 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { Command } from 'commander'
@@ -23,6 +22,8 @@ import { openPostgres, type PostgresOptions } from '../src/store/postgres/dialec
 import type { Database } from '../src/store/schema.js'
 import { ensurePolicy } from '../src/store/settings.js'
 import { openDatabase } from '../src/store/sqlite/dialect.js'
+import { createFolder } from './setup/create-folder.js'
+import { openKeptThread } from './setup/kept-threads.js'
 
 // Folders and configs
 
@@ -31,7 +32,7 @@ export const ROOT = join(import.meta.dirname, '..')
 
 /** A folder that goes when the test ends, by the path that a process in it would report. */
 export function temporaryFolder(): string {
-  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'latchkey-test-')))
+  const folder = createFolder()
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   return folder
 }
@@ -390,7 +391,7 @@ export async function serveHere(
   const load = () => loadConfig({ path: join(folder, 'config.json'), env: given }).config
   const lines: string[] = []
   const log = createLogger('debug', { write: (line) => void lines.push(line) })
-  const { url, stop, reload } = await startDaemon(load(), { clock: now, log })
+  const { url, stop, reload } = await startDaemon(load(), { clock: now, log, openThread: openKeptThread })
   onTestFinished(stop)
   return { url, stop, reload: () => reload(load()), logged: () => recordsIn(lines.join('')) }
 }

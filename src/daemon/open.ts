@@ -13,7 +13,7 @@ import { policyInForce } from '../store/settings.js'
 import { openStore } from '../store/sqlite/store.js'
 import type { Tracing } from '../tracing.js'
 import { createCurrentConfig } from './current-config.js'
-import { startWriter } from './start-writer.js'
+import { type OpenThread, startWriter } from './start-writer.js'
 import type { StartedParts } from './started-parts.js'
 
 const POLICY_DIFFERS =
@@ -37,6 +37,8 @@ export interface DaemonDeps {
   readonly control?: Pick<ControlDeps['control'], 'reload' | 'stop'> & { readonly version: string }
   /** If omitted, nothing is traced. */
   readonly tracing?: Tracing | undefined
+  /** If omitted, the writer has a thread of its own. */
+  readonly openThread?: OpenThread
 }
 
 /** What all other parts of a daemon are put together from. */
@@ -99,7 +101,11 @@ export async function openParts(config: Config, deps: DaemonDeps, started: Start
 }
 
 /** `shared`: what several daemons on one store settle among them; null: there is only this one. */
-async function openServed(config: Config, { clock, log }: DaemonDeps, fail: (error: unknown) => void) {
+async function openServed(
+  config: Config,
+  { clock, log, openThread }: DaemonDeps,
+  fail: (error: unknown) => void,
+) {
   const { file, postgres } = config.database
   if (postgres !== undefined) {
     const { openSharedStore } = await import('./shared-store.js')
@@ -107,6 +113,6 @@ async function openServed(config: Config, { clock, log }: DaemonDeps, fail: (err
     return { ...shared, shared }
   }
   if (!existsSync(file)) await assertCanListen(config.server)
-  const openWriter = (own: string) => startWriter({ file: own, clock, onEnded: fail })
+  const openWriter = (own: string) => startWriter({ file: own, clock, onEnded: fail, openThread })
   return { ...(await openStore(file, config.policy, openWriter, fail)), shared: null }
 }

@@ -1,3 +1,4 @@
+import type { EventEmitter } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import { LatchkeyError } from '../errors.js'
 import { threadFile } from '../package-file.js'
@@ -18,7 +19,14 @@ export interface StartWriterDeps {
   readonly clock: () => number
   /** Called once if the thread ends by itself: nothing can be stored any more. */
   readonly onEnded: (error: LatchkeyError) => void
+  readonly openThread?: OpenThread | undefined
 }
+
+/** Opens what runs `serveWriter` on this database: it emits what a thread does, and exits once it is asked to close. */
+export type OpenThread = (file: string) => EventEmitter & Pick<Worker, 'postMessage'>
+
+const openOwnThread: OpenThread = (file) =>
+  new Worker(threadFile('daemon/writer-thread'), { workerData: { file } })
 
 interface Call {
   readonly resolve: (result: never) => void
@@ -30,8 +38,13 @@ interface Call {
  * Starts the writer thread on a database whose schema is up to date. Once it has ended, every call fails with
  * `writer_ended`.
  */
-export function startWriter({ file, clock, onEnded }: StartWriterDeps): OpenWriter {
-  const thread = new Worker(threadFile('daemon/writer-thread'), { workerData: { file } })
+export function startWriter({
+  file,
+  clock,
+  onEnded,
+  openThread = openOwnThread,
+}: StartWriterDeps): OpenWriter {
+  const thread = openThread(file)
   const calls = new Map<number, Call>()
   let lastId = 0
   let ended: LatchkeyError | null = null

@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Kysely } from 'kysely'
 import { afterAll, beforeAll, onTestFinished } from 'vitest'
@@ -9,6 +8,8 @@ import { type Daemon, startDaemon } from '../../src/daemon.js'
 import { createLogger } from '../../src/log.js'
 import { signBody } from '../../src/provider/signature.js'
 import type { Database } from '../../src/store/schema.js'
+import { createFolder } from '../setup/create-folder.js'
+import { openKeptThread } from '../setup/kept-threads.js'
 import { ENGINE, keyEntry, openStoreAt, postgresAt } from '../world.js'
 
 /** Noon, and half a second: between two whole seconds, so that no rounding hides. */
@@ -80,6 +81,7 @@ export async function runDaemon({
   const daemon = await startDaemon(loaded, {
     clock: () => now ?? Date.now(),
     log,
+    openThread: openKeptThread,
     ...(control && { control }),
     ...(sleep && { sleep }),
   })
@@ -109,7 +111,7 @@ export async function runDaemon({
 }
 
 function temporaryFolder(atEnd: (end: () => unknown) => void): string {
-  const folder = mkdtempSync(join(tmpdir(), 'latchkey-daemon-'))
+  const folder = createFolder()
   atEnd(() => rmSync(folder, { recursive: true, force: true }))
   return folder
 }

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Kysely } from 'kysely'
 import { pino } from 'pino'
@@ -27,6 +26,7 @@ import type { Database } from '../../src/store/schema.js'
 import { ensurePolicy } from '../../src/store/settings.js'
 import { openDatabase } from '../../src/store/sqlite/dialect.js'
 import { grantOf } from '../ingest/wire.js'
+import { createFolder } from '../setup/create-folder.js'
 
 type AtEnd = (end: () => Promise<void>) => void
 
@@ -130,7 +130,7 @@ export function unreadableStore(
 }
 
 function openStored(bytes: Buffer, atEnd: AtEnd, errorFor?: (error: unknown) => unknown): Kysely<Database> {
-  const folder = mkdtempSync(join(tmpdir(), 'latchkey-front-'))
+  const folder = createFolder()
   const file = join(folder, 'latchkey.db')
   writeFileSync(file, bytes)
   const db = openDatabase(file, { readOnly: false }, errorFor)
@@ -147,7 +147,7 @@ const stores = new Map<number, Buffer>()
 async function bytesOfStore(customers: number): Promise<Buffer> {
   const known = stores.get(customers)
   if (known !== undefined) return known
-  const folder = mkdtempSync(join(tmpdir(), 'latchkey-front-'))
+  const folder = createFolder()
   const file = join(folder, 'latchkey.db')
   try {
     const db = openDatabase(file, { readOnly: false })

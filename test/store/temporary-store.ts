@@ -1,5 +1,4 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { type Kysely, sql } from 'kysely'
 import { onTestFinished } from 'vitest'
@@ -7,11 +6,12 @@ import { migrate } from '../../src/store/migrate.js'
 import { openPostgres, type PostgresOptions } from '../../src/store/postgres/dialect.js'
 import type { Database } from '../../src/store/schema.js'
 import { openDatabase } from '../../src/store/sqlite/dialect.js'
+import { createFolder } from '../setup/create-folder.js'
 import { ENGINE, postgresAt } from '../world.js'
 
 /** A path for a database that is not there yet, in a folder that goes when the test ends. */
 export function temporaryFile(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'latchkey-store-'))
+  const folder = createFolder()
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   return join(folder, 'data', 'latchkey.db')
 }
