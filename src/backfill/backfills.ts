@@ -6,7 +6,7 @@ import type { Logger } from 'pino'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import type { PaymentsApi } from '../payments-api/client.js'
 import type { Environment } from '../provider/event.js'
-import type { BackfillStep } from '../store/backfill.js'
+import { type BackfillStep, isStopAsked } from '../store/backfill.js'
 import type { Db } from '../store/schema.js'
 import { type LedgerDeps, placeNow } from './ledger.js'
 import {
@@ -28,13 +28,13 @@ import { walk } from './walk.js'
 
 /** Earlier ones of an environment are forgotten, but never the last complete one. */
 const MAX_KEPT = 20
-/** How often it is asked whether a backfill of another instance has ended. */
+/** How often it is asked whether a backfill of another instance has ended, and whether another one wants it to stop. */
 const LOOK_MS = 200
+const ASKED_MS = 1_000
 
 /** The writes of what is known of a backfill. */
 export interface BackfillWrites {
-  /** @returns whether somebody has asked for it to stop */
-  save(step: BackfillStep): Promise<boolean>
+  save(step: BackfillStep): Promise<void>
   stop(id: string): Promise<void>
   forget(id: string): Promise<void>
 }
@@ -244,6 +244,11 @@ async function runToEnd(
     own.run = run
   }
 
+  const looking = setInterval(() => void stopIfAsked(), ASKED_MS)
+  async function stopIfAsked(): Promise<void> {
+    if (await isStopAsked(db, id).catch(() => false)) own.stopping.abort(STOPPED)
+  }
+
   try {
     const api = apiFor(environment)
     if (api === null) throw new LatchkeyError('payments_api_not_configured', NOT_CONFIGURED)
@@ -256,9 +261,8 @@ async function runToEnd(
         const seconds = (clock() - first.at) / 1000
         const done = readIn(run) - first.read
         const next = { ...run, perSecond: seconds > 0 && done > 0 ? done / seconds : null }
-        const isStopping = await writes.save({ environment, id, record: recordOf(next), keeps })
+        await writes.save({ environment, id, record: recordOf(next), keeps })
         own.run = next
-        if (isStopping) own.stopping.abort(STOPPED)
         signal.throwIfAborted()
       },
     })
@@ -274,6 +278,8 @@ async function runToEnd(
     if (signal.reason === STOPPED) return end(stopped(own.run, 'Stopped.', clock()), true)
     log.error({ err: error, backfill: id }, 'a backfill failed: the next one with the same plan continues it')
     if (!isLatchkeyError(error, 'writer_ended')) await end(failed(own.run, error, clock()), false)
+  } finally {
+    clearInterval(looking)
   }
 }
 

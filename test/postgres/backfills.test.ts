@@ -18,16 +18,16 @@ async function two() {
 }
 
 it('a backfill runs at one instance, and can be seen, joined and stopped at the other', async () => {
-  const { market, first, second, held } = await two()
+  const { first, second, held } = await two()
   const { id } = await start(first)
   await held
   expect(await get(second, `/backfills/${id}`)).toMatchObject({ state: 'running' })
   expect(await start(second)).toMatchObject({ id })
   const other = await call(second, 'POST', '/backfills?environment=sandbox', { dryRun: true })
   expect(other).toMatchObject({ status: 409, json: { code: 'backfill_running' } })
-  market.relay.before = () => false
+  // The request that waits is given up.
   const stopped = await call(second, 'DELETE', `/backfills/${id}`)
-  expect(['stopped', 'done']).toContain(stopped.json.state)
+  expect(stopped).toMatchObject({ status: 200, json: { id, state: 'stopped' } })
 })
 
 it('a backfill whose instance ends is continued by another', async () => {
