@@ -2,11 +2,12 @@
 
 import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
+import pLimit from 'p-limit'
 import type { Logger } from 'pino'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import type { PaymentsApi } from '../payments-api/client.js'
 import type { Environment } from '../provider/event.js'
-import type { BackfillStep } from '../store/backfill.js'
+import { type BackfillStep, isStopAsked } from '../store/backfill.js'
 import type { Db } from '../store/schema.js'
 import { type LedgerDeps, placeNow } from './ledger.js'
 import {
@@ -28,13 +29,13 @@ import { walk } from './walk.js'
 
 /** Earlier ones of an environment are forgotten, but never the last complete one. */
 const MAX_KEPT = 20
-/** How often it is asked whether a backfill of another instance has ended. */
+/** How often it is asked whether a backfill of another instance has ended, and whether another one wants it to stop. */
 const LOOK_MS = 200
+const ASKED_MS = 1_000
 
 /** The writes of what is known of a backfill. */
 export interface BackfillWrites {
-  /** @returns whether somebody has asked for it to stop */
-  save(step: BackfillStep): Promise<boolean>
+  save(step: BackfillStep): Promise<void>
   stop(id: string): Promise<void>
   forget(id: string): Promise<void>
 }
@@ -73,6 +74,8 @@ export type Backfills = ReturnType<typeof createBackfills>
 export function createBackfills(deps: BackfillsDeps) {
   const { apiFor, db, writes, isTaken, clock, log } = deps
   const running = new Map<Environment, Running>()
+  /** Else two that ask at the same moment would both find that none runs. */
+  const inTurn = pLimit(1)
   let isClosing = false
 
   const asItIs = (run: Backfill): Backfill => {
@@ -140,19 +143,21 @@ export function createBackfills(deps: BackfillsDeps) {
     return begun
   }
 
+  async function resume(): Promise<void> {
+    for (const run of (await list()).filter(isRunning)) {
+      const { environment } = run.plan
+      if (isClosing || running.has(environment) || (await isTaken(environment))) continue
+      log.info({ backfill: run.id, environment }, 'continuing a backfill that was interrupted')
+      await begin(run, [run])
+    }
+  }
+
   return {
-    start,
+    start: (plan: BackfillPlan) => inTurn(start, plan),
     list,
     find,
     /** Continues what a daemon has left that ended in the middle. */
-    async resume(): Promise<void> {
-      for (const run of (await list()).filter(isRunning)) {
-        const { environment } = run.plan
-        if (isClosing || running.has(environment) || (await isTaken(environment))) continue
-        log.info({ backfill: run.id, environment }, 'continuing a backfill that was interrupted')
-        await begin(run, [run])
-      }
-    },
+    resume: () => inTurn(resume),
     /** Resolves once it has stopped, at whichever instance. What it had stored stays; it can't be continued. */
     async stop(id: string): Promise<Backfill | null> {
       const run = await find(id)
@@ -178,7 +183,7 @@ export function createBackfills(deps: BackfillsDeps) {
      * @throws {LatchkeyError} `backfill_failed`, and as `start`
      */
     async complete(environment: Environment, stopping: AbortSignal): Promise<void> {
-      const { id } = await start(wholePlan(environment))
+      const { id } = await inTurn(start, wholePlan(environment))
       for (;;) {
         const own = running.get(environment)
         if (own?.run.id === id) await own.ended
@@ -244,6 +249,11 @@ async function runToEnd(
     own.run = run
   }
 
+  const looking = setInterval(() => void stopIfAsked(), ASKED_MS)
+  async function stopIfAsked(): Promise<void> {
+    if (await isStopAsked(db, id).catch(() => false)) own.stopping.abort(STOPPED)
+  }
+
   try {
     const api = apiFor(environment)
     if (api === null) throw new LatchkeyError('payments_api_not_configured', NOT_CONFIGURED)
@@ -256,9 +266,8 @@ async function runToEnd(
         const seconds = (clock() - first.at) / 1000
         const done = readIn(run) - first.read
         const next = { ...run, perSecond: seconds > 0 && done > 0 ? done / seconds : null }
-        const isStopping = await writes.save({ environment, id, record: recordOf(next), keeps })
+        await writes.save({ environment, id, record: recordOf(next), keeps })
         own.run = next
-        if (isStopping) own.stopping.abort(STOPPED)
         signal.throwIfAborted()
       },
     })
@@ -274,6 +283,8 @@ async function runToEnd(
     if (signal.reason === STOPPED) return end(stopped(own.run, 'Stopped.', clock()), true)
     log.error({ err: error, backfill: id }, 'a backfill failed: the next one with the same plan continues it')
     if (!isLatchkeyError(error, 'writer_ended')) await end(failed(own.run, error, clock()), false)
+  } finally {
+    clearInterval(looking)
   }
 }
 

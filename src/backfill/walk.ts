@@ -31,24 +31,11 @@ export interface WalkDeps extends LedgerDeps {
 const BEGIN_AGAIN_AT_MOST = 3
 /** How many sources are looked at for access before their records are asked for. */
 const SOURCES_AT_ONCE = 200
-/** Answers with what came of it. Rejects with the failure that ends it, or with the reason of the signal. */
-export async function walk(deps: WalkDeps): Promise<Result> {
-  const { api, db, clock, run, save, signal } = deps
+/** What all phases do: read page after page, or one by one, and save each with what it came to. */
+function createSteps({ db, run, save, signal }: WalkDeps, reports: ReturnType<typeof createReports>) {
   const { plan } = run()
   const { environment, customerId } = plan
-  const rest = createRest(signal)
-  const ledger = plan.dryRun
-    ? createTrial(environment, { db, clock, keepRows: (rows) => save({}, rows), pause: () => rest(0) })
-    : createLedger(environment, deps)
-
-  const { takeReading, readOne, recordsOf, reportAll, reportById } = createReports({
-    ...deps,
-    ledger,
-    rest,
-    by: 'backfill',
-  })
-
-  // Lists
+  const { takeReading, recordsOf, reportById } = reports
 
   const next = (phase: Phase): Partial<Backfill> => ({
     phase: PHASES[PHASES.indexOf(phase) + 1] ?? 'result',
@@ -117,7 +104,22 @@ export async function walk(deps: WalkDeps): Promise<Result> {
     }
   }
 
-  // Phases
+  return { next, walkList, sortPage, counted, askFor }
+}
+
+/** Answers with what came of it. Rejects with the failure that ends it, or with the reason of the signal. */
+export async function walk(deps: WalkDeps): Promise<Result> {
+  const { api, db, clock, run, save, signal } = deps
+  const { plan } = run()
+  const { environment, customerId } = plan
+  const rest = createRest(signal)
+  const ledger = plan.dryRun
+    ? createTrial(environment, { db, clock, keepRows: (rows) => save({}, rows), pause: () => rest(0) })
+    : createLedger(environment, deps)
+
+  const reports = createReports({ ...deps, ledger, rest, by: 'backfill' })
+  const { readOne, reportAll } = reports
+  const { next, walkList, sortPage, counted, askFor } = createSteps(deps, reports)
 
   async function listChargebacks(): Promise<void> {
     if (!plan.payments || api.legacy === null) return

@@ -34,8 +34,7 @@ export interface BackfillStep {
 const upsert = bulkUpsert('backfill_records', ['environment', 'kind', 'id', 'part'])
 const erasedAmong = lookupIn<{ id: string }>('customer_id', sql`select customer_id as id from erasures where`)
 
-/** @returns whether somebody has asked for it to stop, at any instance */
-export async function saveBackfill(trx: Tx, step: BackfillStep): Promise<boolean> {
+export async function saveBackfill(trx: Tx, step: BackfillStep): Promise<void> {
   const { environment, id, record, keeps = [], drops = false } = step
   if (drops) await trx.deleteFrom('backfill_records').where('environment', '=', environment).execute()
   const owners = new Map(keeps.map((row) => [row, ownerOf(row)]))
@@ -52,7 +51,6 @@ export async function saveBackfill(trx: Tx, step: BackfillStep): Promise<boolean
   )
   await upsert(trx, [...rows.values()])
   await setSetting(trx, `${RECORD}${id}`, record)
-  return (await getSetting(trx, STOPPING)) === id
 }
 
 /** The customer of a record that is kept whole. */
@@ -63,6 +61,10 @@ function ownerOf({ kind, record }: KeptRow): string | null {
 }
 
 export const stopBackfill = (trx: Tx, id: string): Promise<void> => setSetting(trx, STOPPING, id)
+
+/** Whether somebody has asked for it to stop, at any instance. */
+export const isStopAsked = async (db: Db, id: string): Promise<boolean> =>
+  (await getSetting(db, STOPPING)) === id
 
 export async function forgetBackfill(trx: Tx, id: string): Promise<void> {
   await trx.deleteFrom('settings').where('key', '=', `${RECORD}${id}`).execute()

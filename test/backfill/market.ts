@@ -96,7 +96,11 @@ export async function listener(
   return daemon
 }
 
-export async function tell(daemon: RunningDaemon, events: readonly Json[], now: number): Promise<void> {
+export async function tell(
+  daemon: Pick<RunningDaemon, 'webhooksUrl'>,
+  events: readonly Json[],
+  now: number,
+): Promise<void> {
   for (const event of events) {
     const timestamp = String(Math.floor(now / 1000))
     const { status } = await send(daemon, JSON.stringify(event), { endpoint: 'sandbox', timestamp })

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { call } from '../daemon/running-daemon.js'
 import { type Json, KEY } from '../sandbox/service.js'
 import { eventually } from '../setup/eventually.js'
+import { ENGINE } from '../world.js'
 import {
   accessBy,
   backfilled,
@@ -64,7 +65,7 @@ describe('a daemon that stops', () => {
     const wanted = await done(whole)
     const all = market.relay.asked.splice(0)
     for (const [dryRun, each] of [
-      [false, 1],
+      [false, ENGINE === 'sqlite' ? 1 : 3],
       [true, 4],
     ] as const) {
       let daemon = await listener(market)

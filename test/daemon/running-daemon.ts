@@ -144,7 +144,11 @@ export interface SendOptions {
 }
 
 /** Sends a body as the provider does: signed, with its three headers. */
-export function send(daemon: Daemon, body: string | Buffer, options: SendOptions = {}): Promise<Response> {
+export function send(
+  daemon: Pick<Daemon, 'webhooksUrl'>,
+  body: string | Buffer,
+  options: SendOptions = {},
+): Promise<Response> {
   const { endpoint = 'live', timestamp = String(Math.floor(NOW / 1000)) } = options
   const secret = options.secret ?? (endpoint === 'sandbox' ? SANDBOX_SECRET : LIVE_SECRET)
   const bytes = Buffer.from(body)
