@@ -22,6 +22,7 @@ export default defineConfig({
   test: {
     // As the program has it: a store that no process has open is read by an address that says so.
     env: { SQLITE_USE_URI: '1' },
+    globalSetup: ['test/setup/build.ts'],
     setupFiles: ['test/setup/declared-answers.ts'],
     reporters: ['default', new TotalsReporter()],
     testTimeout: 120_000,
@@ -38,7 +39,6 @@ export default defineConfig({
           name: 'sqlite',
           include: ['test/**/*.test.ts'],
           exclude: [...configDefaults.exclude, ON_POSTGRES],
-          globalSetup: ['test/setup/build.ts'],
         },
       },
       {
@@ -46,7 +46,7 @@ export default defineConfig({
         test: {
           name: 'postgres',
           include: [...ON_BOTH_ENGINES, ON_POSTGRES],
-          globalSetup: ['test/setup/build.ts', 'test/setup/postgres.ts'],
+          globalSetup: ['test/setup/postgres.ts'],
           env: { SQLITE_USE_URI: '1', TEST_ENGINE: 'postgres' },
         },
       },
