@@ -1,4 +1,5 @@
 import { configDefaults, defineConfig } from 'vitest/config'
+import { LongestFirst } from './test/setup/longest-first.js'
 import { TotalsReporter } from './test/setup/totals-reporter.js'
 
 /** What a store does for everything above it: these run on both engines. */
@@ -32,6 +33,7 @@ export default defineConfig({
     isolate: false,
     // Tests of processes, of stalled senders and of failing disks mostly wait: four keep two cores busy.
     maxWorkers: 4,
+    sequence: { sequencer: LongestFirst },
     projects: [
       {
         extends: true,
