@@ -1,4 +1,5 @@
 import { configDefaults, defineConfig } from 'vitest/config'
+import { LongestFirst } from './test/setup/longest-first.js'
 import { TotalsReporter } from './test/setup/totals-reporter.js'
 
 /** What a store does for everything above it: these run on both engines. */
@@ -23,6 +24,7 @@ export default defineConfig({
   test: {
     // As the program has it: a store that no process has open is read by an address that says so.
     env: { SQLITE_USE_URI: '1' },
+    globalSetup: ['test/setup/build.ts'],
     setupFiles: ['test/setup/declared-answers.ts'],
     reporters: ['default', new TotalsReporter()],
     testTimeout: 120_000,
@@ -32,6 +34,7 @@ export default defineConfig({
     isolate: false,
     // Tests of processes, of stalled senders and of failing disks mostly wait: four keep two cores busy.
     maxWorkers: 4,
+    sequence: { sequencer: LongestFirst },
     projects: [
       {
         extends: true,
@@ -39,7 +42,6 @@ export default defineConfig({
           name: 'sqlite',
           include: ['test/**/*.test.ts'],
           exclude: [...configDefaults.exclude, ON_POSTGRES],
-          globalSetup: ['test/setup/build.ts'],
         },
       },
       {
@@ -47,7 +49,7 @@ export default defineConfig({
         test: {
           name: 'postgres',
           include: [...ON_BOTH_ENGINES, ON_POSTGRES],
-          globalSetup: ['test/setup/build.ts', 'test/setup/postgres.ts'],
+          globalSetup: ['test/setup/postgres.ts'],
           env: { SQLITE_USE_URI: '1', TEST_ENGINE: 'postgres' },
         },
       },
