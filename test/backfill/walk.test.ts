@@ -117,8 +117,8 @@ describe('a backfill that runs', () => {
       await new Promise(() => {})
       return true
     }
-    const { id } = await start(daemon)
-    expect(await start(daemon)).toMatchObject({ id })
+    const [{ id }, atOnce] = await Promise.all([start(daemon), start(daemon)])
+    expect([atOnce, await start(daemon)]).toMatchObject([{ id }, { id }])
     await held.promise
     const path = '/backfills?environment=sandbox'
     const other = await call(daemon, 'POST', path, { dryRun: true })
