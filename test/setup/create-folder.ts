@@ -2,8 +2,8 @@ import { mkdtempSync, realpathSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** More than all tests hold at once. */
-const ROOM_BYTES = 4 * 2 ** 30
+/** All tests together never hold a quarter of it. */
+const ROOM_BYTES = 2 ** 30
 
 /** Linux keeps this folder in memory. Tests wait for a disk longer than for a processor: every commit is synced. */
 const IN_MEMORY = '/dev/shm'
