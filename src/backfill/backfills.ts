@@ -28,8 +28,9 @@ import { walk } from './walk.js'
 
 /** Earlier ones of an environment are forgotten, but never the last complete one. */
 const MAX_KEPT = 20
-/** How often it is asked whether a backfill of another instance has ended, and whether another one wants it to stop. */
+/** How often it is asked whether a backfill has stopped. */
 const LOOK_MS = 200
+/** How often it is asked whether a scheduled one has ended, and whether another instance wants one to stop. */
 const ASKED_MS = 1_000
 
 /** The writes of what is known of a backfill. */
@@ -180,13 +181,10 @@ export function createBackfills(deps: BackfillsDeps) {
     async complete(environment: Environment, stopping: AbortSignal): Promise<void> {
       const { id } = await start(wholePlan(environment))
       for (;;) {
-        const own = running.get(environment)
-        if (own?.run.id === id) await own.ended
-        if (stopping.aborted) return
         const run = await find(id)
         if (run === null || run.outcome.state === 'done' || run.outcome.state === 'stopped') return
         if (run.outcome.state === 'failed') throw new LatchkeyError('backfill_failed', run.outcome.reason)
-        await wait(LOOK_MS, undefined, { signal: stopping })
+        await wait(ASKED_MS, undefined, { signal: stopping })
       }
     },
     /** Resolves once none runs here; the next start continues. */

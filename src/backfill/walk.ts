@@ -31,6 +31,7 @@ export interface WalkDeps extends LedgerDeps {
 const BEGIN_AGAIN_AT_MOST = 3
 /** How many sources are looked at for access before their records are asked for. */
 const SOURCES_AT_ONCE = 200
+
 /** What all phases do: read page after page, or one by one, and save each with what it came to. */
 function createSteps({ db, run, save, signal }: WalkDeps, reports: ReturnType<typeof createReports>) {
   const { plan } = run()

@@ -69,6 +69,23 @@ describe('the schedule', () => {
       expect(known[0].state).toBe('done')
       return known
     })
+    // A daemon that stops does not wait for it, and the next one goes on.
+    const held = Promise.withResolvers<void>()
+    market.relay.before = () => {
+      held.resolve()
+      return new Promise(() => {})
+    }
+    await nextDay.stop()
+    const dayAfter = await listener(market, { config, folder, now: market.now + 48 * 60 * 60 * 1000 })
+    await held.promise
+    await dayAfter.stop()
+    market.relay.before = () => false
+    const last = await listener(market, { config, folder, now: market.now + 49 * 60 * 60 * 1000 })
+    await eventually(async () => {
+      const known = (await get(last, '/backfills')).items
+      expect(known).toHaveLength(3)
+      expect(known[0].state).toBe('done')
+    })
     expect(items).toMatchObject([
       { dryRun: false, payments: true, subscriptions: true, customerId: null },
       { id },
