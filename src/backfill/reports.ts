@@ -10,9 +10,9 @@ import { loadKeptIds } from '../store/backfill.js'
 import { newestSeq } from '../store/event-walk.js'
 import type { Db } from '../store/schema.js'
 import { policyInForce } from '../store/settings.js'
-import type { Ledger } from './ledger.js'
+import type { Ledger, ReadEvent } from './ledger.js'
 import { type ReadRecord, report, sourcesOf } from './report.js'
-import type { Difference, Reading, ReportedEvent } from './reporter.js'
+import type { Difference, Reading } from './reporter.js'
 import type { Outcome } from './run.js'
 
 /** A record that changed while it was read is read again so often. */
@@ -57,10 +57,10 @@ export function createReports({ api, db, clock, ledger, rest, signal }: ReportsD
       const chunk = units.slice(i, i + CHUNK)
       const records = chunk.map(({ record }) => record)
       let stored = await ledger.load(records)
-      let waiting: { readonly events: readonly ReportedEvent[]; readonly reading: Reading }[] = []
+      let waiting: ReadEvent[] = []
       const touched = new Set<string>()
       const flush = async (): Promise<void> => {
-        for (const { events, reading } of waiting) await ledger.keep(events, reading)
+        await ledger.keep(waiting)
         waiting = []
         touched.clear()
       }
@@ -72,7 +72,7 @@ export function createReports({ api, db, clock, ledger, rest, signal }: ReportsD
         }
         const { events, differences } = report(record, stored, reading)
         if (events.length > 0) {
-          waiting.push({ events, reading })
+          waiting.push(...events.map((event) => ({ ...event, receivedAt: reading.at })))
           for (const key of sourcesOf(record, stored.links)) touched.add(sourceKey(key))
         }
         done.push({ ...named(record), unit, report: { events: events.length, differences } })
