@@ -12,6 +12,7 @@ export default mergeConfig(config, {
       'test/hazards/**',
       'test/client/**',
       'test/daemon/**',
+      'test/backfill/{asked-for,odd-service,walk}.test.ts',
       'test/recompute/**',
       'test/sync/telegram/**',
       'test/sync/webhook/**',

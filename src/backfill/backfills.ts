@@ -29,8 +29,9 @@ import { walk } from './walk.js'
 
 /** Earlier ones of an environment are forgotten, but never the last complete one. */
 const MAX_KEPT = 20
-/** How often it is asked whether a backfill of another instance has ended, and whether another one wants it to stop. */
+/** How often it is asked whether a backfill has stopped. */
 const LOOK_MS = 200
+/** How often it is asked whether a scheduled one has ended, and whether another instance wants one to stop. */
 const ASKED_MS = 1_000
 
 /** The writes of what is known of a backfill. */
@@ -45,6 +46,8 @@ export interface BackfillsDeps {
   readonly apiFor: (environment: Environment) => PaymentsApi | null
   readonly db: Db
   readonly ingest: LedgerDeps['ingest']
+  /** How far ahead of its receipt an event of an environment may be dated, by any of its endpoints. */
+  readonly aheadAtMostMs: (environment: Environment) => number
   readonly writes: BackfillWrites
   /** Works while no other instance runs a backfill of this environment; null: one does. */
   readonly alone: <T>(
@@ -185,13 +188,10 @@ export function createBackfills(deps: BackfillsDeps) {
     async complete(environment: Environment, stopping: AbortSignal): Promise<void> {
       const { id } = await inTurn(start, wholePlan(environment))
       for (;;) {
-        const own = running.get(environment)
-        if (own?.run.id === id) await own.ended
-        if (stopping.aborted) return
         const run = await find(id)
         if (run === null || run.outcome.state === 'done' || run.outcome.state === 'stopped') return
         if (run.outcome.state === 'failed') throw new LatchkeyError('backfill_failed', run.outcome.reason)
-        await wait(LOOK_MS, undefined, { signal: stopping })
+        await wait(ASKED_MS, undefined, { signal: stopping })
       }
     },
     /** Resolves once none runs here; the next start continues. */
@@ -234,7 +234,7 @@ function busy(environment: Environment): LatchkeyError {
 /** Runs a backfill from where it is to its saved end, whatever that is. */
 async function runToEnd(
   own: Running,
-  { apiFor, db, ingest, writes, clock, log }: BackfillsDeps,
+  { apiFor, db, ingest, aheadAtMostMs, writes, clock, log }: BackfillsDeps,
 ): Promise<void> {
   const { signal } = own.stopping
   const { id, plan } = own.run
@@ -259,6 +259,7 @@ async function runToEnd(
     if (api === null) throw new LatchkeyError('payments_api_not_configured', NOT_CONFIGURED)
     const result = await walk({
       ...{ api, db, ingest, clock, signal },
+      aheadAtMostMs: aheadAtMostMs(environment),
       run: () => own.run,
       async save(change, keeps = []) {
         signal.throwIfAborted()

@@ -2,6 +2,7 @@
 
 import type { Logger } from 'pino'
 import type { PaymentsApi } from '../payments-api/client.js'
+import type { Environment } from '../provider/event.js'
 import { loadAwaitedRecords, type RecordKey } from '../store/awaited-records.js'
 import type { Db } from '../store/schema.js'
 import { createLedger, type LedgerDeps } from './ledger.js'
@@ -19,6 +20,7 @@ export interface HydrateDeps {
   /** Of the environments whose service may be asked. */
   readonly apis: readonly PaymentsApi[]
   readonly ingest: LedgerDeps['ingest']
+  readonly aheadAtMostMs: (environment: Environment) => number
   /** Remembers for an hour that a record was asked for. */
   readonly noteAsked: (record: RecordKey) => Promise<unknown>
   /** Epoch milliseconds. */
@@ -27,12 +29,16 @@ export interface HydrateDeps {
 }
 
 /** Asks for the record of each event that has waited for a minute, one record at a time. */
-export function createHydrate({ db, apis, ingest, noteAsked, clock, log }: HydrateDeps) {
+export function createHydrate({ db, apis, ingest, noteAsked, clock, log, ...deps }: HydrateDeps) {
   async function completeAll(api: PaymentsApi, signal: AbortSignal): Promise<number> {
     const { environment } = api
-    const ledger = createLedger(environment, { db, ingest, signal })
+    const aheadAtMostMs = deps.aheadAtMostMs(environment)
+    const ledger = createLedger(environment, { db, ingest, aheadAtMostMs, signal })
     const rest = createRest(signal)
-    const { reportById } = createReports({ api, db, clock, ledger, rest, signal, by: 'hydrate' })
+    const { reportById } = createReports({
+      ...{ api, db, clock, ledger, rest, signal, aheadAtMostMs },
+      by: 'hydrate',
+    })
     let completed = 0
     for (;;) {
       const now = clock()

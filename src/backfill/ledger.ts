@@ -17,14 +17,19 @@ import type { DeliveryInput } from '../store/events.js'
 import type { Db } from '../store/schema.js'
 import { loadLinks, loadSourceRows, readHistory } from '../store/sources.js'
 import { paymentIdOf, type ReadRecord, type Stored, sourcesOf } from './report.js'
-import type { Reading, ReportedEvent } from './reporter.js'
+import type { ReportedEvent } from './reporter.js'
 import type { Backfill, Result } from './run.js'
+
+/** A reported event, and when the reading of its record began. */
+export interface ReadEvent extends ReportedEvent {
+  readonly receivedAt: number
+}
 
 export interface Ledger {
   /** What is stored, or would be, that the reports of these records depend on. */
   load(records: readonly ReadRecord[]): Promise<Stored>
   /** Every later `load` sees these events. */
-  keep(events: readonly ReportedEvent[], reading: Reading): Promise<void>
+  keep(events: readonly ReadEvent[]): Promise<void>
   result(run: Backfill): Promise<Result>
 }
 
@@ -32,6 +37,8 @@ export interface LedgerDeps {
   readonly db: Db
   /** As for a delivery: it resolves once the event is committed. */
   readonly ingest: (delivery: DeliveryInput) => Promise<Receipt>
+  /** How far ahead of its receipt an event of this environment may be dated. */
+  readonly aheadAtMostMs: number
   readonly signal: AbortSignal
 }
 
@@ -52,7 +59,10 @@ export function summaryOf(changed: readonly AccessDifference[]): DifferenceSumma
 }
 
 /** Of the store itself. */
-export function createLedger(environment: Environment, { db, ingest, signal }: LedgerDeps): Ledger {
+export function createLedger(
+  environment: Environment,
+  { db, ingest, aheadAtMostMs, signal }: LedgerDeps,
+): Ledger {
   async function ingestUntilStored(delivery: DeliveryInput): Promise<void> {
     for (let tries = 1; ; tries += 1) {
       try {
@@ -67,11 +77,11 @@ export function createLedger(environment: Environment, { db, ingest, signal }: L
 
   return {
     load: (records) => loadStored(db, environment, records),
-    async keep(events, { at: receivedAt }) {
+    async keep(events) {
       for (let i = 0; i < events.length; i += EVENTS_PER_BATCH) {
-        const batch = events.slice(i, i + EVENTS_PER_BATCH).map(({ body }) => {
+        const batch = events.slice(i, i + EVENTS_PER_BATCH).map(({ body, receivedAt }) => {
           const from = { endpoint: BACKFILL_ENDPOINT, headers: 'reported' } as const
-          return ingestUntilStored({ ...from, environment, body, receivedAt })
+          return ingestUntilStored({ ...from, environment, body, receivedAt, aheadAtMostMs })
         })
         await Promise.allSettled(batch)
         await Promise.all(batch)

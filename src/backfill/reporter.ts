@@ -12,8 +12,13 @@ import { normalise } from '../provider/normalise.js'
 /** One reading of a record. */
 export interface Reading {
   readonly environment: Environment
-  /** When it began, by our clock, in epoch milliseconds. */
+  /**
+   * When it began, in epoch milliseconds: by our clock, or by the newest event if that is later, where the provider's
+   * clock may be far ahead of ours.
+   */
   readonly at: number
+  /** How far ahead of that an event may be dated; left out: a day. */
+  readonly aheadAtMostMs?: number
   /** The number of the newest stored event when it began: what came later may be newer than the record. */
   readonly newestSeq: number
   /** What asked for it. */
@@ -135,7 +140,10 @@ export function reportedEvent(recordId: string, { type, at, data }: Missing, rea
       reported: { at: new Date(reading.at).toISOString(), by },
     }),
   )
-  const read = normalise(body, { environment, receivedAt: reading.at, isReport: true })
+  const read = normalise(body, {
+    ...{ environment, receivedAt: reading.at, isReport: true },
+    aheadAtMostMs: reading.aheadAtMostMs,
+  })
   if (!read.ok || (read.event.subject !== 'payment' && read.event.subject !== 'subscription')) return null
   return { body, event: read.event }
 }

@@ -4,15 +4,17 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { sourceKey } from '../entitlements/source-of.js'
 import type { PaymentsApi } from '../payments-api/client.js'
 import { isPaymentsApiError } from '../payments-api/failure.js'
+import { USUAL_AHEAD_MS } from '../provider/envelope.js'
 import type { JsonObject } from '../provider/json.js'
 import { BUSY, REST, REST_AT_MOST_MS } from '../recompute/compare.js'
 import { loadKeptIds } from '../store/backfill.js'
+import { newestDate } from '../store/deliveries.js'
 import { newestSeq } from '../store/event-walk.js'
 import type { Db } from '../store/schema.js'
 import { policyInForce } from '../store/settings.js'
-import type { Ledger } from './ledger.js'
+import type { Ledger, ReadEvent } from './ledger.js'
 import { type ReadRecord, report, sourcesOf } from './report.js'
-import type { Difference, Reading, ReportedEvent } from './reporter.js'
+import type { Difference, Reading } from './reporter.js'
 import type { Outcome } from './run.js'
 
 /** A record that changed while it was read is read again so often. */
@@ -38,17 +40,22 @@ export interface ReportsDeps {
   readonly ledger: Ledger
   readonly rest: Rest
   readonly signal: AbortSignal
+  readonly aheadAtMostMs: number
   /** What asks for them. */
   readonly by: Reading['by']
 }
 
-export function createReports({ api, db, clock, ledger, rest, signal, by }: ReportsDeps) {
+export function createReports(deps: ReportsDeps) {
+  const { api, db, clock, ledger, rest, signal, aheadAtMostMs, by } = deps
   const { environment } = api
 
   /** Before a record is asked for: what is stored later may be newer than the record. */
   async function takeReading(): Promise<Reading> {
     const policy = await policyInForce(db)
-    return { environment, at: clock(), newestSeq: await newestSeq(db), by, policy }
+    // The clock of a sandbox may have been moved: its newest events show to where.
+    const isMoved = aheadAtMostMs > USUAL_AHEAD_MS
+    const at = Math.max(clock(), isMoved ? await newestDate(db, environment) : 0)
+    return { environment, at, newestSeq: await newestSeq(db), by, policy, aheadAtMostMs }
   }
 
   /** Reports in order; what an earlier record had reported is stored before a record that depends on it is looked at. */
@@ -59,10 +66,10 @@ export function createReports({ api, db, clock, ledger, rest, signal, by }: Repo
       const chunk = units.slice(i, i + CHUNK)
       const records = chunk.map(({ record }) => record)
       let stored = await ledger.load(records)
-      let waiting: { readonly events: readonly ReportedEvent[]; readonly reading: Reading }[] = []
+      let waiting: ReadEvent[] = []
       const touched = new Set<string>()
       const flush = async (): Promise<void> => {
-        for (const { events, reading } of waiting) await ledger.keep(events, reading)
+        await ledger.keep(waiting)
         waiting = []
         touched.clear()
       }
@@ -74,7 +81,7 @@ export function createReports({ api, db, clock, ledger, rest, signal, by }: Repo
         }
         const { events, differences } = report(record, stored, reading)
         if (events.length > 0) {
-          waiting.push({ events, reading })
+          waiting.push(...events.map((event) => ({ ...event, receivedAt: clock() })))
           for (const key of sourcesOf(record, stored.links)) touched.add(sourceKey(key))
         }
         done.push({ ...named(record), unit, report: { events: events.length, differences } })

@@ -100,7 +100,9 @@ export function createTrial(environment: Environment, { db, clock, keepRows, pau
 
   return {
     load: (records) => inSnapshot(db, (reader) => load(reader, records)),
-    keep: (events) => keepRows(events.flatMap((one) => rowsOf(environment, one))),
+    async keep(events) {
+      if (events.length > 0) await keepRows(events.flatMap((one) => rowsOf(environment, one)))
+    },
     result,
   }
 }

@@ -31,6 +31,7 @@ export interface WalkDeps extends LedgerDeps {
 const BEGIN_AGAIN_AT_MOST = 3
 /** How many sources are looked at for access before their records are asked for. */
 const SOURCES_AT_ONCE = 200
+
 /** What all phases do: read page after page, or one by one, and save each with what it came to. */
 function createSteps({ db, run, save, signal }: WalkDeps, reports: ReturnType<typeof createReports>) {
   const { plan } = run()
@@ -109,7 +110,7 @@ function createSteps({ db, run, save, signal }: WalkDeps, reports: ReturnType<ty
 
 /** Answers with what came of it. Rejects with the failure that ends it, or with the reason of the signal. */
 export async function walk(deps: WalkDeps): Promise<Result> {
-  const { api, db, clock, run, save, signal } = deps
+  const { api, db, clock, run, save, signal, aheadAtMostMs } = deps
   const { plan } = run()
   const { environment, customerId } = plan
   const rest = createRest(signal)
@@ -192,7 +193,7 @@ export async function walk(deps: WalkDeps): Promise<Result> {
       )) {
         // Unusable, and listed by now.
         if (at === null || newest === null) continue
-        const read = { environment, at, newestSeq: newest, by: 'backfill', policy } as const
+        const read = { environment, at, newestSeq: newest, by: 'backfill', policy, aheadAtMostMs } as const
         const unit: Unit | Outcome =
           record === null
             ? await readOne('subscription', id)

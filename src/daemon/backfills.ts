@@ -13,6 +13,7 @@ import { createSchedule } from '../operations/cron.js'
 import type { LastBackfill } from '../operations/metrics.js'
 import { every, MINUTE_MS } from '../operations/schedule.js'
 import { createPaymentsApi } from '../payments-api/client.js'
+import { USUAL_AHEAD_MS } from '../provider/envelope.js'
 import type { Environment } from '../provider/event.js'
 import type { RecordKey } from '../store/awaited-records.js'
 import { type Db, ENVIRONMENTS } from '../store/schema.js'
@@ -24,7 +25,8 @@ const RETRY_AFTER_MS = 15 * 60_000
 
 type Ingesting = Opened & Pick<BackfillsDeps, 'ingest'>
 
-export function startBackfills({ config, store, db, ingest, clock, random, sleep, log, started }: Ingesting) {
+export function startBackfills(parts: Ingesting) {
+  const { config, store, db, ingest, clock, random, sleep, log, started } = parts
   const { shared } = store
   const apis = new Map(
     ENVIRONMENTS.map((environment) => {
@@ -44,7 +46,7 @@ export function startBackfills({ config, store, db, ingest, clock, random, sleep
   )
   const backfills = createBackfills({
     apiFor: (environment) => apis.get(environment) ?? null,
-    ...{ db, ingest, clock, log },
+    ...{ db, ingest, clock, log, aheadAtMostMs: aheadIn(parts) },
     writes: writesOf(store.writer.writeSync),
     alone: (environment, work) =>
       shared === null
@@ -57,14 +59,12 @@ export function startBackfills({ config, store, db, ingest, clock, random, sleep
 }
 
 /** Looks every minute for events whose payment or subscription the service may know more of. */
-export function startHydrating(
-  { store, db, ingest, clock, log, started }: Ingesting,
-  { apis }: ReturnType<typeof startBackfills>,
-): void {
+export function startHydrating(parts: Ingesting, { apis }: ReturnType<typeof startBackfills>): void {
+  const { store, db, ingest, clock, log, started } = parts
   const { writeSync } = store.writer
   if (apis.length === 0) return
   const noteAsked = (record: RecordKey) => writeSync('noteAskedRecord', record)
-  const hydrate = createHydrate({ db, apis, ingest, noteAsked, clock, log })
+  const hydrate = createHydrate({ db, apis, ingest, aheadAtMostMs: aheadIn(parts), noteAsked, clock, log })
   const isLeader = store.shared?.isLeader ?? (() => true)
   const hydrating = every(MINUTE_MS, log, {
     run: async (stopping) => (isLeader() ? hydrate(stopping) : undefined),
@@ -72,6 +72,14 @@ export function startHydrating(
   })
   started.add('hydrating', hydrating.stop)
 }
+
+/** The most that any endpoint of an environment takes, as configured now. */
+const aheadIn =
+  ({ current }: Ingesting) =>
+  (environment: Environment): number => {
+    const own = Object.values(current.endpointRules()).filter((one) => one.environment === environment)
+    return Math.max(USUAL_AHEAD_MS, ...own.map(({ aheadAtMostMs }) => aheadAtMostMs))
+  }
 
 function writesOf(writeSync: WriteSync): BackfillWrites {
   return {

@@ -1,5 +1,6 @@
 import { CompiledQuery, sql } from 'kysely'
 import { BACKFILL_ENDPOINT, MANUAL_ENDPOINT } from '../provider/endpoint.js'
+import type { Environment } from '../provider/event.js'
 import { bulkUpsert } from './bulk.js'
 import { type DeliveredEvent, signedHeaders } from './events.js'
 import type { Database, Db, Tx } from './schema.js'
@@ -72,6 +73,18 @@ const upsertPaces = bulkUpsert('delivery_pace', ['endpoint'])
 export async function loadPaces(db: Db): Promise<ReadonlyMap<string, DeliveryPace>> {
   const { rows } = await db.executeQuery<Database['delivery_pace']>(SELECT_ALL)
   return new Map(rows.map(({ endpoint, pace }) => [endpoint, JSON.parse(pace) as DeliveryPace]))
+}
+
+/** So many of the newest events are looked at: webhooks may come out of order. */
+const NEWEST = 100
+
+/** The latest date among the newest events of an environment, in epoch milliseconds; 0 if there is none. */
+export async function newestDate(db: Db, environment: Environment): Promise<number> {
+  const { rows } = await sql<{ latest: number | null }>`
+    select max(created_at) as latest from (
+      select created_at from events where environment = ${environment} order by seq desc limit ${NEWEST}
+    ) as newest`.execute(db)
+  return rows[0]?.latest ?? 0
 }
 
 /** When and where the newest delivery arrived, and its time by its sender's clock; null if none is stored. */

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { call } from '../daemon/running-daemon.js'
+import { DAY_MS } from '../sandbox/service.js'
 import { eventually } from '../setup/eventually.js'
-import { backfilled, configOf, done, get, listener, openMarket } from './market.js'
+import { accessBy, backfilled, configOf, done, get, listener, openMarket, truthOf } from './market.js'
 
 describe('what is asked for', () => {
   it('may be payments alone, subscriptions alone, or one customer', async () => {
@@ -43,6 +44,18 @@ describe('what is asked for', () => {
     })
   })
 
+  it('may be a sandbox whose clock is far ahead of ours', async () => {
+    const market = await openMarket()
+    const daemon = await listener({ ...market, now: market.now - 60 * DAY_MS })
+    expect(await done(daemon)).toMatchObject({
+      stored: { total: 10 },
+      differences: { total: 0 },
+      unusable: 0,
+    })
+    expect(await done(daemon)).toMatchObject({ stored: { total: 0 } })
+    expect(await accessBy(daemon, market)).toEqual(await truthOf(market))
+  })
+
   it('says that chargebacks are not known where the legacy API is not configured', async () => {
     const market = await openMarket()
     const daemon = await listener(market, { config: configOf(market, {}, { legacy: false }) })
@@ -68,6 +81,23 @@ describe('the schedule', () => {
       expect(known).toHaveLength(2)
       expect(known[0].state).toBe('done')
       return known
+    })
+    // A daemon that stops does not wait for it, and the next one goes on.
+    const held = Promise.withResolvers<void>()
+    market.relay.before = () => {
+      held.resolve()
+      return new Promise(() => {})
+    }
+    await nextDay.stop()
+    const dayAfter = await listener(market, { config, folder, now: market.now + 48 * 60 * 60 * 1000 })
+    await held.promise
+    await dayAfter.stop()
+    market.relay.before = () => false
+    const last = await listener(market, { config, folder, now: market.now + 49 * 60 * 60 * 1000 })
+    await eventually(async () => {
+      const known = (await get(last, '/backfills')).items
+      expect(known).toHaveLength(3)
+      expect(known[0].state).toBe('done')
     })
     expect(items).toMatchObject([
       { dryRun: false, payments: true, subscriptions: true, customerId: null },

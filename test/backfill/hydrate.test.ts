@@ -41,6 +41,7 @@ async function begin() {
       if (receipts[0] === undefined) throw new Error('no receipt')
       return receipts[0]
     },
+    aheadAtMostMs: () => 86_400_000,
     noteAsked: (record) => store.db.transaction().execute((trx) => noteAskedRecord(trx, record, now)),
     clock: () => now,
     log: createLogger('silent'),

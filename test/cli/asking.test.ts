@@ -57,6 +57,8 @@ const CHANGING = [
   'policy apply',
   'rebuild',
   'replay',
+  'backfill',
+  'backfill --dry-run',
   'import /dev/null',
   'import /dev/null --dry-run',
   'sync run',

@@ -95,7 +95,7 @@ describe('latchkey events list', () => {
       expect({ filter, ...(await events(folder, `list ${filter}`)) }).toEqual({ filter, ...fine(none) })
     }
     const noEndpoint =
-      'error: The parameter "endpoint" must be one of live, manual: no stored event came through another.\n'
+      'error: The parameter "endpoint" must be one of live, manual, backfill: no stored event came through another.\n'
     for (const words of ['list', 'export --output a.jsonl']) {
       const refused = await events(folder, `${words} --endpoint liv`)
       expect(refused).toEqual({ code: 2, stdout: '', stderr: noEndpoint })

@@ -52,6 +52,7 @@ const BESIDE_A_DAEMON: readonly Ran[] = [
   ['policy apply', { gains: 0, losses: 0 }],
   ['rebuild', { gains: 0, losses: 0 }],
   ['replay', { read: 6, changed: 0 }],
+  ['backfill', { error: { code: 'payments_api_not_configured' } }, 1],
   ['sync status', { paused: false, targets: [{ state: 'ok' }] }],
   ['sync plan', { calls: [] }],
   ['sync run', { done: true }],
