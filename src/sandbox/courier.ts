@@ -3,8 +3,8 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { Agent, request } from 'undici'
 import { EVENT_HEADER, SIGNATURE_HEADER, signBody, TIMESTAMP_HEADER } from '../provider/signature.js'
-import type { Attempt, Delivery, Endpoint } from './model.js'
-import type { Acting } from './world.js'
+import type { Delivery, Endpoint } from './model.js'
+import type { World } from './world.js'
 
 interface CourierOptions {
   /** Real milliseconds before each further attempt of a burst. */
@@ -26,7 +26,9 @@ const BATCH = 512
 
 export type Courier = ReturnType<typeof createCourier>
 
-export function createCourier({ world, act }: Acting, options: CourierOptions) {
+type Attempt = Delivery['attempts'][number]
+
+export function createCourier(world: World, options: CourierOptions) {
   const { retryDelaysMs, timeoutMs, clock, onEndpoint } = options
   const timeouts = { connectTimeout: timeoutMs, headersTimeout: timeoutMs, bodyTimeout: timeoutMs }
   const agent = new Agent({ ...timeouts, connections: SIDE_BY_SIDE })
@@ -39,7 +41,7 @@ export function createCourier({ world, act }: Acting, options: CourierOptions) {
     while (!stopping.signal.aborted) {
       const batch = world.pending(BATCH)
       if (batch.length === 0) return
-      const endpoints = new Map(act(() => world.endpoints()).map((endpoint) => [endpoint.id, endpoint]))
+      const endpoints = new Map(world.endpoints().map((endpoint) => [endpoint.id, endpoint]))
       const sent: Delivery[] = []
       const queue = batch.values()
       const carry = async (): Promise<void> => {
@@ -49,7 +51,7 @@ export function createCourier({ world, act }: Acting, options: CourierOptions) {
         }
       }
       await Promise.all(Array.from({ length: batch.length > HANDFUL ? SIDE_BY_SIDE : 1 }, carry))
-      act(() => {
+      world.act(() => {
         for (const delivery of sent) world.put('delivery', delivery)
         world.forgetDelivered()
       })
@@ -86,7 +88,7 @@ export function createCourier({ world, act }: Acting, options: CourierOptions) {
     isDamaged: boolean,
   ): Promise<Attempt> {
     const at = clock()
-    const body = Buffer.from(delivery.body)
+    const body = Buffer.from(delivery.event)
     const timestamp = String(Math.floor(at / 1000))
     const headers = {
       'content-type': 'application/json',
@@ -119,10 +121,10 @@ export function createCourier({ world, act }: Acting, options: CourierOptions) {
     },
     /** Sends one at once, whatever became of it before. */
     async sendNow(delivery: Delivery): Promise<Delivery> {
-      const endpoint = act(() => world.find('endpoint', delivery.endpointId))
+      const endpoint = world.endpoints().find(({ id }) => id === delivery.endpointId)
       const sent = await burst({ ...delivery, status: 'pending', isDamaged: false }, endpoint)
       const kept: Delivery = sent.status === 'delivered' ? sent : { ...sent, status: 'failed' }
-      return act(() => world.put('delivery', kept))
+      return world.act(() => world.put('delivery', kept))
     },
     /** Ends what is under way; nothing is sent any more. */
     async stop(): Promise<void> {

@@ -1,7 +1,9 @@
 /* What things cost: VAT, the service's fee, and crypto at fixed rates in place of the oracle's. */
 
 import { hash } from 'node:crypto'
+import type { z } from 'zod'
 import { refuse } from './codes.js'
+import type { CRYPTO } from './fields.js'
 import type { Amounts, Currency, Deposit, Payment, Product } from './model.js'
 
 const MINUTE_MS = 60_000
@@ -71,11 +73,7 @@ export function inUsCents(cents: number, currency: Currency): number {
   return currency === 'USD' ? cents : Math.round(cents * US_CENTS_PER_EURO_CENT)
 }
 
-export interface CryptoChoice {
-  readonly mode?: Deposit['mode'] | undefined
-  readonly chainId?: number | undefined
-  readonly assetId?: string | undefined
-}
+export type CryptoChoice = z.output<typeof CRYPTO> & { readonly mode?: Deposit['mode'] | undefined }
 
 /** The deposit that would pay for it. @throws {ServiceError} `CRYPTO_ASSET_NOT_ACCEPTED`, `CRYPTO_PAYMENT_BELOW_MIN` */
 export function quote(payment: Payment, product: Product | undefined, crypto: CryptoChoice): Deposit {

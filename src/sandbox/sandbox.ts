@@ -9,12 +9,13 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type Courier, createCourier } from './courier.js'
-import { DAY_MS, type Settings } from './model.js'
+import { DAY_MS } from './fields.js'
+import type { Settings } from './model.js'
 import { registerEndpoint } from './operations/merchant.js'
 import type { Engine } from './operations/operation.js'
 import { fallDue } from './paying.js'
 import { createApp } from './server.js'
-import { type Acting, openWorld, type World } from './world.js'
+import { openWorld, type World } from './world.js'
 
 export interface SandboxOptions {
   /** 0, the default: any free one. */
@@ -79,14 +80,14 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   } = options
   const key = options.key ?? `sk_sandbox_${randomBytes(18).toString('hex')}`
   if (!key.startsWith('sk_sandbox_')) throw new RangeError('The key of a sandbox begins with sk_sandbox_.')
-  const { close, ...acting } = openWorld(options.file ?? null, firstSettings(options, clock()))
+  const world = openWorld(options.file ?? null, firstSettings(options, clock()))
   try {
-    const courier = createCourier(acting, { retryDelaysMs, timeoutMs, clock, onEndpoint })
-    acting.act((world) => {
+    const courier = createCourier(world, { retryDelaysMs, timeoutMs, clock, onEndpoint })
+    world.act(() => {
       for (const one of options.endpoints ?? []) knowEndpoint(world, one)
     })
     let url = ''
-    const engine = createEngine(acting, courier)
+    const engine = createEngine(world, courier)
     const server = createServer(createApp({ engine, key, baseUrl: () => url, report }))
     server.listen(options.port ?? 0, HOST)
     await once(server, 'listening')
@@ -99,7 +100,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
       await courier.stop()
       server.closeAllConnections()
       await closed
-      close()
+      world.close()
     }
     let ended: Promise<void> | null = null
     return {
@@ -112,7 +113,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
       },
     }
   } catch (error) {
-    close()
+    world.close()
     throw error
   }
 }
@@ -129,13 +130,13 @@ function knowEndpoint(world: World, { url, secret, generation }: KnownEndpoint):
   else if (known.secret !== secret) world.update('endpoint', known, { secret })
 }
 
-function createEngine({ world, act }: Acting, courier: Courier): Engine {
+function createEngine(world: World, courier: Courier): Engine {
   /** Does the next few due things. @returns whether there may be more */
   const step = (to: number): boolean =>
-    act(() => {
+    world.act(() => {
       let due = world.nextDue(to)
-      const end = (due?.at ?? to) + DAY_MS
-      for (let done = 0; due !== undefined && due.at < end; done += 1) {
+      const end = (due?.dueAt ?? to) + DAY_MS
+      for (let done = 0; due?.dueAt && due.dueAt < end; done += 1) {
         if (done === STEP) return true
         fallDue(world, due)
         due = world.nextDue(to)
@@ -158,7 +159,6 @@ function createEngine({ world, act }: Acting, courier: Courier): Engine {
   let last: Promise<void> = Promise.resolve()
   return {
     world,
-    act,
     courier,
     advance(to) {
       const next = last.then(() => advance(to))

@@ -7,7 +7,8 @@ import { z } from 'zod'
 import { isServiceCode } from '../provider/service-codes.js'
 import { checkoutRoutes } from './checkout.js'
 import { refuse, refuseField, refuseFields, ServiceError } from './codes.js'
-import { DAY_MS, type KeptAnswer } from './model.js'
+import { DAY_MS } from './fields.js'
+import type { KeptAnswer } from './model.js'
 import { CUSTOMER_OPERATIONS } from './operations/customers.js'
 import { MERCHANT_OPERATIONS } from './operations/merchant.js'
 import type { Engine, Operation } from './operations/operation.js'
@@ -41,6 +42,7 @@ export interface ServerDeps {
 }
 
 export function createApp({ engine, key, baseUrl, report }: ServerDeps): Express {
+  const { world } = engine
   const app = express()
   app.disable('x-powered-by')
   app.disable('etag')
@@ -55,7 +57,7 @@ export function createApp({ engine, key, baseUrl, report }: ServerDeps): Express
   async function answer(operation: Operation, req: Request, res: Response): Promise<void> {
     const params = req.params as Readonly<Record<string, string>>
     const keyed = keyOf(operation, req)
-    const kept = keyed && engine.act((world) => keptAnswer(world, keyed))
+    const kept = keyed && world.act(() => keptAnswer(world, keyed))
     if (kept) {
       if (keyed.form === 'v2') res.setHeader('Idempotency-Replayed', 'true')
       return void res.status(kept.status).json(kept.body)
@@ -63,12 +65,12 @@ export function createApp({ engine, key, baseUrl, report }: ServerDeps): Express
     if (keyed && running.has(keyed.id)) refuseInFlight(keyed)
     if (keyed) running.add(keyed.id)
     try {
-      await answerOnRequest(engine, operation)
+      await answerOnRequest(world, operation)
       const given = operation.method === 'GET' ? { ...req.query } : (req.body ?? {})
       const input = validated(operation.input, given)
       const call = { ...engine, input, params, id: Object.values(params)[0] ?? '', baseUrl: baseUrl() }
       await operation.before?.(call)
-      const data = engine.act((world) => {
+      const data = world.act(() => {
         const done = operation.run(call)
         if (keyed) keepAnswer(world, keyed, operation.status, success(done))
         return done
@@ -78,7 +80,7 @@ export function createApp({ engine, key, baseUrl, report }: ServerDeps): Express
     } catch (error) {
       // What was wrong with the request itself may be put right and sent with the same key.
       const isKept = error instanceof ServiceError && error.status < 500 && error.keepsChanges
-      if (keyed && isKept) engine.act((world) => keepAnswer(world, keyed, error.status, failure(error)))
+      if (keyed && isKept) world.act(() => keepAnswer(world, keyed, error.status, failure(error)))
       throw error
     } finally {
       if (keyed) running.delete(keyed.id)
@@ -154,7 +156,7 @@ function keptAnswer(world: World, { id, fingerprint, form }: Keyed): KeptAnswer 
 }
 
 function keepAnswer(world: World, { id, fingerprint }: Keyed, status: number, body: unknown): void {
-  world.put('answer', { id, fingerprint, status, body, createdAt: world.now, updatedAt: world.now })
+  world.put('answer', { id, fingerprint, status, body, createdAt: world.now })
 }
 
 /** The first request with this key is still being worked on. */
@@ -185,9 +187,9 @@ function validated(schema: z.ZodType, value: unknown): unknown {
 }
 
 /** A refusal, or slowness, that somebody has asked for: see the faults. */
-async function answerOnRequest({ act }: Engine, { method, path, generation }: Operation): Promise<void> {
+async function answerOnRequest(world: World, { method, path, generation }: Operation): Promise<void> {
   if (generation === 'sandbox' || generation === 'open') return
-  const asked = act((world) => {
+  const asked = world.act(() => {
     const { answers } = world.settings
     const found = answers.find(({ operation }) => operation === null || operation === `${method} ${path}`)
     if (found === undefined) return null

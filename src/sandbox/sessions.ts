@@ -2,7 +2,7 @@
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { refuse } from './codes.js'
-import type { CheckoutSession, Payment } from './model.js'
+import type { Payment, Records } from './model.js'
 import type { World } from './world.js'
 
 /** @param name a payment's own id, or a session's token */
@@ -25,7 +25,7 @@ export function checkoutNamed(world: World, name: string): Payment {
   return world.find('payment', id) ?? refuse('PAYMENT_NOT_FOUND', message)
 }
 
-function openSession(world: World, token: string): CheckoutSession {
+function openSession(world: World, token: string): Records['session'] {
   const [id = ''] = token.split('.')
   const expected = Buffer.from(sessionToken(world, id))
   const given = Buffer.from(token)
