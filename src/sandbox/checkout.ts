@@ -1,6 +1,6 @@
 /* The hosted checkout: plain pages, on which a person pays, fails to, or leaves. */
 
-import { createHash } from 'node:crypto'
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import express, { type ErrorRequestHandler, type Router } from 'express'
 import { z } from 'zod'
 import { refuse, ServiceError } from './codes.js'
@@ -9,7 +9,6 @@ import type { Engine } from './operations/operation.js'
 import { PAY, pay } from './paying.js'
 import { isPayable } from './payment.js'
 import { assetOf, CHAINS } from './pricing.js'
-import { checkoutNamed } from './sessions.js'
 import { iso } from './views-v3.js'
 import type { World } from './world.js'
 
@@ -43,7 +42,7 @@ const FORM = PAY.extend({
 }).partial()
 
 /** Mounted at `/checkout`. The address of a checkout is all that a buyer needs; nothing else opens a page. */
-export function checkoutRoutes({ world, courier }: Engine, baseUrl: () => string): Router {
+export function checkoutRoutes({ world, courier, baseUrl }: Engine): Router {
   const router = express.Router()
   router.use((req, res, next) => {
     res.set(HEADERS)
@@ -70,6 +69,47 @@ export function checkoutRoutes({ world, courier }: Engine, baseUrl: () => string
   router.use(failurePage)
   return router
 }
+
+// The address of a checkout: a payment's own id, or the signed token of a session
+
+export const checkoutUrl = (baseUrl: string, name: string): string => `${baseUrl}/checkout/${name}`
+
+/** `cs_<id>.<signature>`: the id alone opens nothing. */
+export function sessionToken({ settings }: World, id: string): string {
+  const signature = createHmac('sha256', `checkout sessions of ${settings.seed}`).update(id)
+  return `${id}.${signature.digest('base64url')}`
+}
+
+/**
+ * The payment that an address of the checkout names.
+ * @throws {ServiceError} `PAYMENT_NOT_FOUND`, `CHECKOUT_SESSION_NOT_FOUND`, `CHECKOUT_SESSION_EXPIRED`,
+ * `CHECKOUT_SESSION_INVALID_SIGNATURE`
+ */
+export function checkoutNamed(world: World, name: string): Payment {
+  if (name.startsWith('cs_')) return openSession(world, name)
+  return (
+    world.find('payment', name) ??
+    refuse('PAYMENT_NOT_FOUND', 'There is no such checkout. Look at the address again.')
+  )
+}
+
+function openSession(world: World, token: string): Payment {
+  const [id = ''] = token.split('.')
+  const expected = Buffer.from(sessionToken(world, id))
+  const given = Buffer.from(token)
+  if (expected.length !== given.length || !timingSafeEqual(expected, given)) {
+    refuse('CHECKOUT_SESSION_INVALID_SIGNATURE', 'The signature of this checkout session is wrong.')
+  }
+  const payment = world.find('payment', id.replace('cs_', 'pay_'))
+  if (!payment) return refuse('CHECKOUT_SESSION_NOT_FOUND', 'There is no such checkout session.')
+  const { paymentReceivedAt, expiresAt } = payment
+  if (paymentReceivedAt === null && expiresAt !== null && world.now >= expiresAt) {
+    refuse('CHECKOUT_SESSION_EXPIRED', 'This checkout session has expired. Ask the shop for a new one.')
+  }
+  return payment
+}
+
+// The pages
 
 const failurePage: ErrorRequestHandler = (error, req, res, next) => {
   if (!(error instanceof ServiceError)) return next(error)

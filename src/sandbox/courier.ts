@@ -1,20 +1,11 @@
 /* Carries deliveries to their endpoints: signed at the real time, tried again while they fail. */
 
 import { setTimeout as wait } from 'node:timers/promises'
+import pLimit from 'p-limit'
 import { Agent, request } from 'undici'
 import { EVENT_HEADER, SIGNATURE_HEADER, signBody, TIMESTAMP_HEADER } from '../provider/signature.js'
 import type { Delivery, Endpoint } from './model.js'
 import type { World } from './world.js'
-
-interface CourierOptions {
-  /** Real milliseconds before each further attempt of a burst. */
-  readonly retryDelaysMs: readonly number[]
-  readonly timeoutMs: number
-  /** Epoch milliseconds: the real time, by which deliveries are signed. */
-  readonly clock: () => number
-  /** @param problem null: it takes deliveries again */
-  readonly onEndpoint: (url: string, problem: string | null) => void
-}
 
 /** By the sandbox's clock: after each failed burst, when the next one is due. After the last, the delivery is given up. */
 const NEXT_BURST_MS = [5, 30, 120, 720].map((minutes) => minutes * 60_000)
@@ -23,6 +14,14 @@ const NEXT_BURST_MS = [5, 30, 120, 720].map((minutes) => minutes * 60_000)
 const HANDFUL = 64
 const SIDE_BY_SIDE = 16
 const BATCH = 512
+
+/** Those of the sandbox. */
+interface CourierOptions {
+  readonly retryDelaysMs: readonly number[]
+  readonly timeoutMs: number
+  readonly clock: () => number
+  readonly onEndpoint: (url: string, problem: string | null) => void
+}
 
 export type Courier = ReturnType<typeof createCourier>
 
@@ -35,7 +34,8 @@ export function createCourier(world: World, options: CourierOptions) {
   /** Endpoints that did not take the last burst: they get single attempts until one succeeds. */
   const down = new Set<string>()
   const stopping = new AbortController()
-  let draining: Promise<void> = Promise.resolve()
+  /** One drain at a time: one that is running may have looked before the newest deliveries came. */
+  const inTurn = pLimit(1)
 
   async function drainAll(): Promise<void> {
     while (!stopping.signal.aborted) {
@@ -82,11 +82,8 @@ export function createCourier(world: World, options: CourierOptions) {
     return { ...failed, dueAt, place: Math.max(delivery.place, dueAt) }
   }
 
-  async function attempt(
-    { url, secret }: Endpoint,
-    delivery: Delivery,
-    isDamaged: boolean,
-  ): Promise<Attempt> {
+  async function attempt(endpoint: Endpoint, delivery: Delivery, isDamaged: boolean): Promise<Attempt> {
+    const { url, secret } = endpoint
     const at = clock()
     const body = Buffer.from(delivery.event)
     const timestamp = String(Math.floor(at / 1000))
@@ -113,12 +110,7 @@ export function createCourier(world: World, options: CourierOptions) {
 
   return {
     /** Sends what may be sent by the sandbox's clock; resolves once each is delivered, or has failed for now. */
-    drain(): Promise<void> {
-      // One that is already running may have looked before the newest deliveries came.
-      const next = draining.then(drainAll)
-      draining = next.catch(() => {})
-      return next
-    },
+    drain: (): Promise<void> => inTurn(drainAll),
     /** Sends one at once, whatever became of it before. */
     async sendNow(delivery: Delivery): Promise<Delivery> {
       const endpoint = world.endpoints().find(({ id }) => id === delivery.endpointId)
@@ -130,7 +122,7 @@ export function createCourier(world: World, options: CourierOptions) {
     async stop(): Promise<void> {
       stopping.abort()
       await agent.destroy(new Error('the sandbox stops'))
-      await draining
+      await inTurn(() => {})
     },
   }
 }

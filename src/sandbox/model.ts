@@ -2,7 +2,7 @@
 
 import { z } from 'zod'
 import { isServiceCode } from '../provider/service-codes.js'
-import { DURATION_MS, NAME, orNull, PRICE, TEXT, WEB_URL } from './fields.js'
+import { COUNTRY, DURATION_MS, EMAIL, NAME, orNull, PRICE, TEXT, WEB_URL } from './fields.js'
 
 /** The words of a text, with one space between two. */
 export type Words<Text extends string> = Text extends `${infer First} ${infer Rest}`
@@ -102,19 +102,19 @@ export interface Product extends Dated, Readonly<z.output<typeof PRODUCT>> {
   readonly status: 'ACTIVE' | 'PENDING' | 'ARCHIVED'
 }
 
-export const NEW_CUSTOMER = {
-  communityId: none<string>(),
-  messengerId: none<string>(),
-  communityUsername: none<string>(),
-  messengerUsername: none<string>(),
-  deletedAt: none<number>(),
+export const CUSTOMER = z.object({
+  email: EMAIL,
+  name: orNull(NAME.max(200)),
+  country: orNull(COUNTRY),
+  communityId: orNull(TEXT),
+  messengerId: orNull(TEXT),
+  communityUsername: orNull(TEXT),
+  messengerUsername: orNull(TEXT),
+})
+export interface Customer extends Dated, Readonly<z.output<typeof CUSTOMER>> {
+  readonly deletedAt: number | null
   /** What every charge of the saved card does. */
-  card: 'success' as Outcome,
-}
-export interface Customer extends Dated, Readonly<typeof NEW_CUSTOMER> {
-  readonly email: string
-  readonly name: string | null
-  readonly country: string | null
+  readonly card: Outcome
 }
 
 export interface SavedMethod extends Dated {
@@ -263,11 +263,6 @@ export interface Endpoint extends Dated, Readonly<z.output<typeof ENDPOINT>> {
   readonly secret: string
 }
 
-interface CheckoutSession extends Dated {
-  readonly paymentId: string
-  readonly expiresAt: number
-}
-
 export const DISCOUNT = z
   .object({
     code: z.string().regex(/^[\w-]{1,50}$/, 'must be 1 to 50 letters, digits, - or _'),
@@ -318,7 +313,6 @@ export interface Records {
   readonly payment: Payment
   readonly subscription: Subscription
   readonly endpoint: Endpoint
-  readonly session: CheckoutSession
   readonly discount: Dated & z.output<typeof DISCOUNT>
   readonly answer: KeptAnswer
   readonly delivery: Delivery

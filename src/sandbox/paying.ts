@@ -6,7 +6,7 @@ import { DEPOSIT, takeDeposit } from './deposit.js'
 import { tellCustomer } from './events.js'
 import { CRYPTO, EMAIL } from './fields.js'
 import type { Customer, Payment, Subscription } from './model.js'
-import { METHODS, NEW_CUSTOMER, OUTCOMES } from './model.js'
+import { CUSTOMER, METHODS, OUTCOMES } from './model.js'
 import { chargeCard, chooseMethod, complete, fail, isPayable, move, UNFINISHED } from './payment.js'
 import { upgradeCharged } from './plan-change.js'
 import { followCycle, isIncomplete, isRunning, subscriptionDue } from './subscription.js'
@@ -60,7 +60,7 @@ function identify(world: World, payment: Payment, email: string | undefined): Pa
   if (email === undefined) {
     refuse('CHECKOUT_EMAIL_REQUIRED', 'The payment has no customer: send the `email` of the buyer.')
   }
-  const { id: customerId } = customerByEmail(world, email, null)
+  const { id: customerId } = customerByEmail(world, { email })
   const subscription = world.find('subscription', payment.subscriptionId)
   if (subscription !== undefined) world.put('subscription', { ...subscription, customerId })
   return world.update('payment', payment, { customerId })
@@ -70,25 +70,27 @@ function identify(world: World, payment: Payment, email: string | undefined): Pa
 export const findByEmail = (world: World, email: string): Customer | undefined =>
   world.list('customer', { email: email.toLowerCase() }).find(({ deletedAt }) => deletedAt === null)
 
-/** The customer with that address, made if there is none; a name fills in only where none is known. */
-export function customerByEmail(
-  world: World,
-  email: string,
-  name: string | null,
-  country: string | null = null,
-): Customer {
-  const found = findByEmail(world, email)
-  if (found !== undefined) return fillIn(world, found, name, country)
-  const fields = { ...world.fresh('cus'), ...NEW_CUSTOMER, email, name, country }
+/** The customer with that address, made if there is none. */
+export function customerByEmail(world: World, given: z.input<typeof CUSTOMER>): Customer {
+  const found = findByEmail(world, given.email)
+  if (found !== undefined) return fillIn(world, found, given)
+  const fields = {
+    ...world.fresh('cus'),
+    ...CUSTOMER.parse(given),
+    deletedAt: null,
+    card: 'success',
+  } as const
   const customer = world.put('customer', fields)
   tellCustomer(world, 'created', customer)
   return customer
 }
 
-export function fillIn(world: World, customer: Customer, name: string | null, country: string | null) {
-  const filled = { ...customer, name: customer.name ?? name, country: country ?? customer.country }
-  if (filled.name === customer.name && filled.country === customer.country) return customer
-  return updateCustomer(world, filled)
+/** A name fills in only where none is known. */
+export function fillIn(world: World, customer: Customer, given: Partial<z.input<typeof CUSTOMER>>): Customer {
+  const name = customer.name ?? given.name ?? null
+  const country = given.country ?? customer.country
+  if (name === customer.name && country === customer.country) return customer
+  return updateCustomer(world, { ...customer, name, country })
 }
 
 export function updateCustomer(world: World, changed: Customer): Customer {

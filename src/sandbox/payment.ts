@@ -15,7 +15,7 @@ import type {
   Product,
 } from './model.js'
 import { NEW_PAYMENT, PAYMENT_MOVES } from './model.js'
-import { amountsOf, CARD_WINDOW_MS, CHAINS, type CryptoChoice, quote, vatRateIn } from './pricing.js'
+import { amountsOf, CARD_WINDOW_MS, type CryptoChoice, quote, vatRateIn, WINDOW_MS } from './pricing.js'
 import type { World } from './world.js'
 
 export const UNFINISHED: readonly PaymentStatus[] = ['PENDING', 'PENDING_3DS', 'PENDING_REDIRECT', 'PARTIAL']
@@ -45,16 +45,18 @@ export function move(
 
 export interface PaymentSpec
   extends Pick<Payment, 'purpose' | 'priceCents'>,
-    Partial<Pick<Payment, 'subscriptionId' | 'currency' | 'capture' | 'sessionId' | 'customFields'>> {
+    Partial<Pick<Payment, 'subscriptionId' | 'currency' | 'capture' | 'customFields'>> {
   readonly product: Product
   readonly customer: Customer | undefined
   readonly context: Context
+  /** Whether a checkout session is for it. */
+  readonly hasSession?: boolean
   /** Null: never. Left out: after the window of its rail. */
   readonly expiresAt?: number | null | undefined
 }
 
 export function createPayment(world: World, spec: PaymentSpec): Payment {
-  const { product, customer, context, expiresAt, ...given } = spec
+  const { product, customer, context, expiresAt, hasSession, ...given } = spec
   const { currency, taxInclusive } = product
   // Where the service is not merchant of record, VAT is the merchant's own business.
   const vatRateBps = world.settings.merchantOfRecord ? vatRateIn(customer?.country ?? null) : null
@@ -64,6 +66,7 @@ export function createPayment(world: World, spec: PaymentSpec): Payment {
   return world.put('payment', {
     ...dated,
     ...NEW_PAYMENT,
+    sessionId: hasSession ? dated.id.replace('pay_', 'cs_') : null,
     customerId: customer?.id ?? null,
     productId: product.id,
     currency,
@@ -96,7 +99,7 @@ export function chooseMethod(world: World, payment: Payment, method: Method, cry
   const deposit = method === 'CRYPTO' ? quote(payment, product, crypto) : null
   const { createdAt } = payment
   const hasCardWindow = payment.expiresAt === createdAt + CARD_WINDOW_MS
-  const window = deposit && hasCardWindow ? CHAINS[deposit.chainId]?.windowMs : undefined
+  const window = deposit && hasCardWindow ? WINDOW_MS[deposit.chainId] : undefined
   const expiresAt = window === undefined ? payment.expiresAt : createdAt + window
   const chosen = world.update('payment', payment, { method, deposit, expiresAt, dueAt: expiresAt })
   if (payment.method === null) tellPayment(world, 'checkout.initiated', chosen)

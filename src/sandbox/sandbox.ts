@@ -8,11 +8,10 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import pLimit from 'p-limit'
 import { type Courier, createCourier } from './courier.js'
 import { DAY_MS } from './fields.js'
-import type { Settings } from './model.js'
 import { registerEndpoint } from './operations/merchant.js'
-import type { Engine } from './operations/operation.js'
 import { fallDue } from './paying.js'
 import { createApp } from './server.js'
 import { openWorld, type World } from './world.js'
@@ -76,19 +75,24 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     report = () => {},
     retryDelaysMs = [100, 400, 1_500],
     timeoutMs = 5_000,
-    onEndpoint = () => {},
   } = options
+  const { onEndpoint = () => {}, seed = 1, merchantOfRecord = false } = options
   const key = options.key ?? `sk_sandbox_${randomBytes(18).toString('hex')}`
   if (!key.startsWith('sk_sandbox_')) throw new RangeError('The key of a sandbox begins with sk_sandbox_.')
-  const world = openWorld(options.file ?? null, firstSettings(options, clock()))
+  const now = new Date(options.from ?? clock()).getTime()
+  if (Number.isNaN(now)) throw new RangeError(`Not an instant: ${options.from}`)
+  const first = { seed, now, changedAt: now - 1, made: 0, merchantOfRecord, faults: [], answers: [] }
+  const world = openWorld(options.file ?? null, first)
   try {
     const courier = createCourier(world, { retryDelaysMs, timeoutMs, clock, onEndpoint })
     world.act(() => {
       for (const one of options.endpoints ?? []) knowEndpoint(world, one)
     })
+    const inTurn = pLimit(1)
+    const advanceTo = (to: number) => inTurn(() => advance(world, courier, to))
     let url = ''
-    const engine = createEngine(world, courier)
-    const server = createServer(createApp({ engine, key, baseUrl: () => url, report }))
+    const engine = { world, courier, advance: advanceTo, baseUrl: () => url, report }
+    const server = createServer(createApp(engine, key))
     server.listen(options.port ?? 0, HOST)
     await once(server, 'listening')
     url = `http://${HOST}:${(server.address() as AddressInfo).port}`
@@ -118,64 +122,40 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   }
 }
 
-function firstSettings({ from, seed = 1, merchantOfRecord = false }: SandboxOptions, now: number): Settings {
-  const start = from === undefined ? now : new Date(from).getTime()
-  if (Number.isNaN(start)) throw new RangeError(`Not an instant: ${from}`)
-  return { seed, now: start, changedAt: start - 1, made: 0, merchantOfRecord, faults: [], answers: [] }
-}
-
 function knowEndpoint(world: World, { url, secret, generation }: KnownEndpoint): void {
   const known = world.endpoints().find((one) => one.url === url && one.generation === generation)
   if (known === undefined) registerEndpoint(world, { url, secret, generation })
   else if (known.secret !== secret) world.update('endpoint', known, { secret })
 }
 
-function createEngine(world: World, courier: Courier): Engine {
-  /** Does the next few due things. @returns whether there may be more */
-  const step = (to: number): boolean =>
-    world.act(() => {
-      let due = world.nextDue(to)
-      const end = (due?.dueAt ?? to) + DAY_MS
-      for (let done = 0; due?.dueAt && due.dueAt < end; done += 1) {
-        if (done === STEP) return true
-        fallDue(world, due)
-        due = world.nextDue(to)
-      }
-      if (due === undefined) world.moveTo(to)
-      return due !== undefined
-    })
-
-  async function advance(to: number): Promise<void> {
-    let hasMore = true
-    while (hasMore) {
-      hasMore = step(to)
-      await courier.drain()
-      // Requests get their turn, too.
-      await nextTurn()
-    }
+async function advance(world: World, courier: Courier, to: number): Promise<void> {
+  while (world.act(() => step(world, to))) {
+    await courier.drain()
+    // Requests get their turn, too.
+    await nextTurn()
   }
+  await courier.drain()
+}
 
-  /** One advance at a time. */
-  let last: Promise<void> = Promise.resolve()
-  return {
-    world,
-    courier,
-    advance(to) {
-      const next = last.then(() => advance(to))
-      last = next.catch(() => {})
-      return next
-    },
+/** Does the next few due things. @returns whether there may be more */
+function step(world: World, to: number): boolean {
+  let due = world.nextDue(to)
+  const end = (due?.dueAt ?? to) + DAY_MS
+  for (let done = 0; due?.dueAt && due.dueAt < end; done += 1) {
+    if (done === STEP) return true
+    fallDue(world, due)
+    due = world.nextDue(to)
   }
+  if (due === undefined) world.moveTo(to)
+  return due !== undefined
 }
 
 /** Asks over HTTP, like everyone else: what holds for an app holds for a test. */
 function client(url: string, key: string): Omit<Sandbox, 'url' | 'key' | 'stop'> {
   async function ask(method: string, path: string, body?: object): Promise<Record<string, unknown>> {
-    const answer = await fetch(`${url}/sandbox${path}`, {
-      method,
-      headers: { 'X-Service-Api-Key': key, 'Content-Type': 'application/json' },
-      ...(body && { body: JSON.stringify(body) }),
-    })
+    const headers = { 'X-Service-Api-Key': key, 'Content-Type': 'application/json' }
+    const sent = { method, headers, ...(body && { body: JSON.stringify(body) }) }
+    const answer = await fetch(`${url}/sandbox${path}`, sent)
     const { data, message } = (await answer.json()) as { data: Record<string, unknown>; message?: string }
     if (!answer.ok) throw new Error(`${method} /sandbox${path}: ${message} ${JSON.stringify(data ?? {})}`)
     return data

@@ -13,7 +13,11 @@ export interface Engine {
   readonly world: World
   readonly courier: Courier
   /** Resolves once all that fell due up to that instant is done, and delivered or given up. */
-  advance(to: number): Promise<void>
+  readonly advance: (to: number) => Promise<void>
+  /** Where the sandbox is reached, without a slash at its end; known once it listens. */
+  readonly baseUrl: () => string
+  /** Hears of failures that are bugs. */
+  readonly report: (error: unknown) => void
 }
 
 /** One request, checked. */
@@ -23,8 +27,6 @@ export interface Call<Input extends z.ZodType = z.ZodType> extends Engine {
   readonly params: Readonly<Record<string, string>>
   /** The first of the path's parameters; empty if it has none. */
   readonly id: string
-  /** Where the sandbox is reached, without a slash at its end. */
-  readonly baseUrl: string
 }
 
 export interface Operation<Input extends z.ZodType = z.ZodType> {
@@ -42,8 +44,6 @@ export interface Operation<Input extends z.ZodType = z.ZodType> {
   before?(call: Call<Input>): Promise<unknown>
   /** Does the work in one act, and answers. */
   run(call: Call<Input>): unknown
-  /** What is waited for before the answer is sent. */
-  after?(call: Call<Input>): Promise<unknown>
 }
 
 export const NOTHING = z.object({})

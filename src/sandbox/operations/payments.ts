@@ -2,6 +2,7 @@
 
 import { z } from 'zod'
 import type { ServiceCode } from '../../provider/service-codes.js'
+import { checkoutUrl, sessionToken } from '../checkout.js'
 import { refuse, refuseField } from '../codes.js'
 import { COUNTRY, CRYPTO, EMAIL, INSTANT, NAME, orNull, PAGE_QUERY, PRICE, TEXT } from '../fields.js'
 import type { Payment, Product, Subscription } from '../model.js'
@@ -16,7 +17,6 @@ import {
   type PaymentSpec,
   refund,
 } from '../payment.js'
-import { checkoutUrl, sessionToken } from '../sessions.js'
 import { createSubscription, isIncomplete } from '../subscription.js'
 import { LEGACY_PAYMENT_STATUSES, legacyPaymentView, legacyStatus } from '../views-v2.js'
 import { emailOf, iso, paymentView, shown, wholeSubscriptionView } from '../views-v3.js'
@@ -61,16 +61,15 @@ const SESSION = PURCHASE.extend({
 
 /** The buyer, by id, else by email; undefined: the checkout will ask. @throws {ServiceError} `code` */
 function buyerOf({ world, input }: Purchase, code: ServiceCode): Customer | undefined {
-  const { customerId, customerEmail, customerFirstName, customerLastName, customerCountry = null } = input
+  const { customerId, customerEmail: email, customerFirstName, customerLastName } = input
   const name = [customerFirstName, customerLastName].filter(Boolean).join(' ') || null
+  const given = { name, country: input.customerCountry }
   if (customerId !== undefined) {
     const customer = world.find('customer', customerId)
     if (customer?.deletedAt !== null) return refuse(code, `There is no customer ${customerId}.`)
-    return fillIn(world, customer, name, customerCountry)
+    return fillIn(world, customer, given)
   }
-  return customerEmail === undefined
-    ? undefined
-    : customerByEmail(world, customerEmail, name, customerCountry)
+  return email === undefined ? undefined : customerByEmail(world, { email, ...given })
 }
 
 /** The product's own price, or the one that the request names where the product leaves it open. */
@@ -157,18 +156,16 @@ function createSession(call: Call<typeof SESSION>): object {
     refuse('CHECKOUT_SUBSCRIPTION_REQUIRES_RECURRING_PRODUCT', 'The product is not recurring.')
   }
   if (mode === 'payment' && isRecurring) refuseField('mode', 'must be subscription for a recurring product')
-  const dated = world.fresh('cs')
-  const { id } = dated
   const expiresAt = world.now + input.expiresInMinutes * 60_000
-  const spec = { ...orderOf(call, product), sessionId: id, expiresAt }
+  const spec = { ...orderOf(call, product), hasSession: true, expiresAt }
   const { payment, subscription = null } = isRecurring
     ? createSubscription(world, { ...spec, totalCycles: null })
     : { payment: createPayment(world, { ...spec, purpose: 'one_time' }) }
-  world.put('session', { ...dated, paymentId: payment.id, expiresAt })
-  const token = sessionToken(world, id)
-  const url = checkoutUrl(baseUrl, token)
+  const { id: paymentId, sessionId: id } = payment
+  const token = sessionToken(world, id ?? '')
   const subscriptionId = subscription?.id ?? null
-  return { id, token, url, paymentId: payment.id, subscriptionId, expiresAt: iso(expiresAt) }
+  const url = checkoutUrl(baseUrl(), token)
+  return { id, token, url, paymentId, subscriptionId, expiresAt: iso(expiresAt) }
 }
 
 /** What v2 answers to a purchase. */
@@ -244,7 +241,7 @@ export const PAYMENT_OPERATIONS = [
   operation('POST /v3/payments', { status: 201, input: PURCHASE.extend(INSTRUMENT.shape) }, (call) => {
     const { card } = call.input
     const payment = startPayment(call, oneTimePayment(call, { ...(card && { capture: card.capture }) }))
-    return { ...paymentView(payment, call.world), paymentUrl: checkoutUrl(call.baseUrl, payment.id) }
+    return { ...paymentView(payment, call.world), paymentUrl: checkoutUrl(call.baseUrl(), payment.id) }
   }),
   operation(
     'POST /v3/subscriptions',
@@ -253,7 +250,7 @@ export const PAYMENT_OPERATIONS = [
       const { payment: first, subscription: created } = subscribe(call, {})
       const payment = assertNotDeclined(startPayment(call, first), 'FIRST_PAYMENT_DECLINED')
       const subscription = call.world.find('subscription', created.id) ?? created
-      const paymentUrl = checkoutUrl(call.baseUrl, payment.id)
+      const paymentUrl = checkoutUrl(call.baseUrl(), payment.id)
       return { ...wholeSubscriptionView(subscription), payment: paymentView(payment, call.world), paymentUrl }
     },
   ),
@@ -263,11 +260,11 @@ export const PAYMENT_OPERATIONS = [
   operation('GET /v3/payments/:id/receipt.pdf', {}, paymentNamed, receipt),
 
   operation('POST /api/payment/create', { status: 201, input: PURCHASE }, (call) =>
-    purchased(oneTimePayment(call, endless(call)), call.baseUrl),
+    purchased(oneTimePayment(call, endless(call)), call.baseUrl()),
   ),
   operation('POST /api/subscription/create', { status: 201, input: SUBSCRIPTION }, (call) => {
     const { payment, subscription } = subscribe(call, endless(call))
-    return { ...purchased(payment, call.baseUrl), subscriptionId: subscription.id }
+    return { ...purchased(payment, call.baseUrl()), subscriptionId: subscription.id }
   }),
   operation('GET /api/payment', { input: FILTERED_PAGE }, (call) =>
     numberedPage(call.world, call.input, { kind: 'payment', view: legacyPaymentView, only: filterOf(call) }),

@@ -2,8 +2,8 @@
 
 import { z } from 'zod'
 import { refuse, refuseField } from '../codes.js'
-import { COUNTRY, CURSOR_QUERY, DAY_MS, DURATION_MS, EMAIL, INSTANT, NAME, orNull, TEXT } from '../fields.js'
-import { DELIVERY_STATUSES, type Delivery, FAULTS, OUTCOMES, type Payment } from '../model.js'
+import { CURSOR_QUERY, changesOf, DAY_MS, DURATION_MS, INSTANT, orNull, TEXT } from '../fields.js'
+import { CUSTOMER, DELIVERY_STATUSES, type Delivery, FAULTS, OUTCOMES, type Payment } from '../model.js'
 import { customerByEmail, findByEmail, followed, PAY, pay, updateCustomer } from '../paying.js'
 import { capture, chargeBack, refund, settle, voidPayment } from '../payment.js'
 import { accessAt } from '../truth.js'
@@ -16,15 +16,14 @@ import { paymentNamed } from './payments.js'
 /** Ten years: more is a slip of the hand. */
 const FURTHEST_MS = 3_660 * DAY_MS
 
-/** Something done to a payment; answers once what it says is delivered, or has failed for now. */
-function paymentAct<Input extends z.ZodType>(
+/** Something done to a payment. */
+const paymentAct = <Input extends z.ZodType>(
   name: string,
   input: Input,
   work: (world: World, payment: Payment, input: z.output<Input>) => Payment,
-) {
+) => {
   const act = (call: Call<Input>) => work(call.world, paymentNamed(call), call.input)
-  const after = ({ courier }: Call) => courier.drain()
-  return operation(`POST /sandbox/payments/:id/${name}`, { input, after }, act, paymentView)
+  return operation(`POST /sandbox/payments/:id/${name}`, { input }, act, paymentView)
 }
 
 const REFUND = z.object({ amountInCents: orNull(z.int().min(1)) })
@@ -45,16 +44,7 @@ async function advance({ world: { now }, input, advance }: Call<typeof ADVANCE>)
   await advance(to)
 }
 
-const CUSTOMER = z.object({
-  email: EMAIL,
-  name: NAME.max(200).optional(),
-  country: COUNTRY.optional(),
-  communityId: TEXT.optional(),
-  messengerId: TEXT.optional(),
-  communityUsername: TEXT.optional(),
-  messengerUsername: TEXT.optional(),
-})
-const CUSTOMER_CHANGES = CUSTOMER.partial()
+const CUSTOMER_CHANGES = changesOf(CUSTOMER)
 const CARD = z.object({ outcome: z.enum(OUTCOMES) })
 
 function assertFree(world: World, email: string, ownId?: string): void {
@@ -66,7 +56,7 @@ function assertFree(world: World, email: string, ownId?: string): void {
 
 function createCustomer({ world, input }: Call<typeof CUSTOMER>) {
   assertFree(world, input.email)
-  return customerByEmail(world, input.email, input.name ?? null, input.country ?? null)
+  return customerByEmail(world, input)
 }
 
 function changeCustomer(call: Call<typeof CUSTOMER_CHANGES>) {

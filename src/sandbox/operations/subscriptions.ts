@@ -1,8 +1,8 @@
 import { z } from 'zod'
+import { checkoutUrl } from '../checkout.js'
 import { TEXT } from '../fields.js'
 import type { Payment } from '../model.js'
 import { CHANGE_PLAN, cancelPlanChange, changePlan } from '../plan-change.js'
-import { checkoutUrl } from '../sessions.js'
 import { cancelSubscription } from '../subscription.js'
 import { legacySubscriptionView } from '../views-v2.js'
 import { changeView, paymentView, subscriptionView, wholeSubscriptionView } from '../views-v3.js'
@@ -20,7 +20,7 @@ function planChanged(call: Call<typeof CHANGE_PLAN>): object {
     subscription: wholeSubscriptionView(subscription),
     scheduledChange: change && changeView(change),
     applied,
-    ...(payment && { payment: paymentView(payment, world), ...actionFor(payment, baseUrl) }),
+    ...(payment && { payment: paymentView(payment, world), ...actionFor(payment, baseUrl()) }),
   }
 }
 
