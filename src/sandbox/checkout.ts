@@ -1,16 +1,14 @@
 /* The hosted checkout: plain pages, on which a person pays, fails to, or leaves. */
 
-import { createHash } from 'node:crypto'
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import express, { type ErrorRequestHandler, type Router } from 'express'
 import { z } from 'zod'
 import { refuse, ServiceError } from './codes.js'
-import { METHODS, OUTCOMES, type Payment, type Product } from './model.js'
+import type { Payment, Product } from './model.js'
 import type { Engine } from './operations/operation.js'
-import type { Question } from './operations/payments.js'
-import { pay } from './paying.js'
+import { PAY, pay } from './paying.js'
 import { isPayable } from './payment.js'
 import { assetOf, CHAINS } from './pricing.js'
-import { checkoutNamed } from './sessions.js'
 import { iso } from './views-v3.js'
 import type { World } from './world.js'
 
@@ -33,26 +31,18 @@ const HEADERS = {
   'X-Content-Type-Options': 'nosniff',
 }
 
-const FORM = z
-  .object({
-    method: z.enum(METHODS),
-    outcome: z.enum(OUTCOMES),
-    share: z.coerce.number().gt(0).max(10),
-    confirmations: z.coerce.number().int().min(0).max(1000),
-    /** `8453 USDC` */
-    asset: z
-      .string()
-      .max(40)
-      .transform((text) => {
-        const [chainId, assetId] = text.split(' ')
-        return { chainId: Number(chainId), assetId }
-      }),
-    email: z.email().max(255),
-  })
-  .partial()
+const FORM = PAY.extend({
+  share: z.coerce.number().pipe(PAY.shape.share.unwrap()),
+  confirmations: z.coerce.number().pipe(PAY.shape.confirmations.unwrap()),
+  /** `8453 USDC` */
+  asset: z.templateLiteral([z.int(), ' ', z.string().max(20)]).transform((text) => {
+    const [chainId, assetId] = text.split(' ')
+    return { chainId: Number(chainId), assetId }
+  }),
+}).partial()
 
 /** Mounted at `/checkout`. The address of a checkout is all that a buyer needs; nothing else opens a page. */
-export function checkoutRoutes({ act, courier }: Engine, baseUrl: () => string): Router {
+export function checkoutRoutes({ world, courier, baseUrl }: Engine): Router {
   const router = express.Router()
   router.use((req, res, next) => {
     res.set(HEADERS)
@@ -64,13 +54,13 @@ export function checkoutRoutes({ act, courier }: Engine, baseUrl: () => string):
     next()
   })
   router.get('/:name', ({ params: { name }, query }, res) => {
-    const shown = act((world) => checkoutPage(world, checkoutNamed(world, name), 'left' in query))
+    const shown = world.act(() => checkoutPage(world, checkoutNamed(world, name), 'left' in query))
     res.send(shown.html)
   })
   router.post('/:name', express.urlencoded({ extended: false, limit: '64kb' }), async (req, res) => {
     const { name } = req.params as { readonly name: string }
     try {
-      act((world) => void submit(world, checkoutNamed(world, name), req.body ?? {}))
+      world.act(() => submit(world, checkoutNamed(world, name), req.body ?? {}))
     } finally {
       await courier.drain()
     }
@@ -79,6 +69,47 @@ export function checkoutRoutes({ act, courier }: Engine, baseUrl: () => string):
   router.use(failurePage)
   return router
 }
+
+// The address of a checkout: a payment's own id, or the signed token of a session
+
+export const checkoutUrl = (baseUrl: string, name: string): string => `${baseUrl}/checkout/${name}`
+
+/** `cs_<id>.<signature>`: the id alone opens nothing. */
+export function sessionToken({ settings }: World, id: string): string {
+  const signature = createHmac('sha256', `checkout sessions of ${settings.seed}`).update(id)
+  return `${id}.${signature.digest('base64url')}`
+}
+
+/**
+ * The payment that an address of the checkout names.
+ * @throws {ServiceError} `PAYMENT_NOT_FOUND`, `CHECKOUT_SESSION_NOT_FOUND`, `CHECKOUT_SESSION_EXPIRED`,
+ * `CHECKOUT_SESSION_INVALID_SIGNATURE`
+ */
+export function checkoutNamed(world: World, name: string): Payment {
+  if (name.startsWith('cs_')) return openSession(world, name)
+  return (
+    world.find('payment', name) ??
+    refuse('PAYMENT_NOT_FOUND', 'There is no such checkout. Look at the address again.')
+  )
+}
+
+function openSession(world: World, token: string): Payment {
+  const [id = ''] = token.split('.')
+  const expected = Buffer.from(sessionToken(world, id))
+  const given = Buffer.from(token)
+  if (expected.length !== given.length || !timingSafeEqual(expected, given)) {
+    refuse('CHECKOUT_SESSION_INVALID_SIGNATURE', 'The signature of this checkout session is wrong.')
+  }
+  const payment = world.find('payment', id.replace('cs_', 'pay_'))
+  if (!payment) return refuse('CHECKOUT_SESSION_NOT_FOUND', 'There is no such checkout session.')
+  const { paymentReceivedAt, expiresAt } = payment
+  if (paymentReceivedAt === null && expiresAt !== null && world.now >= expiresAt) {
+    refuse('CHECKOUT_SESSION_EXPIRED', 'This checkout session has expired. Ask the shop for a new one.')
+  }
+  return payment
+}
+
+// The pages
 
 const failurePage: ErrorRequestHandler = (error, req, res, next) => {
   if (!(error instanceof ServiceError)) return next(error)
@@ -101,8 +132,8 @@ function submit(world: World, payment: Payment, form: Form): Payment {
 }
 
 /** What the merchant wants to know of the buyer, and does not know yet. */
-const questionsOf = ({ customFields, customFieldsResponse }: Payment): readonly Question[] =>
-  customFieldsResponse === null ? ((customFields ?? []) as readonly Question[]) : []
+const questionsOf = ({ customFields, customFieldsResponse }: Payment) =>
+  (customFieldsResponse === null && customFields) || []
 
 function withAnswers(world: World, payment: Payment, form: Form): Payment {
   const answers = questionsOf(payment).map(

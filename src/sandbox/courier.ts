@@ -1,20 +1,11 @@
 /* Carries deliveries to their endpoints: signed at the real time, tried again while they fail. */
 
 import { setTimeout as wait } from 'node:timers/promises'
+import pLimit from 'p-limit'
 import { Agent, request } from 'undici'
 import { EVENT_HEADER, SIGNATURE_HEADER, signBody, TIMESTAMP_HEADER } from '../provider/signature.js'
-import type { Attempt, Delivery, Endpoint } from './model.js'
-import type { Acting } from './world.js'
-
-interface CourierOptions {
-  /** Real milliseconds before each further attempt of a burst. */
-  readonly retryDelaysMs: readonly number[]
-  readonly timeoutMs: number
-  /** Epoch milliseconds: the real time, by which deliveries are signed. */
-  readonly clock: () => number
-  /** @param problem null: it takes deliveries again */
-  readonly onEndpoint: (url: string, problem: string | null) => void
-}
+import type { Delivery, Endpoint } from './model.js'
+import type { World } from './world.js'
 
 /** By the sandbox's clock: after each failed burst, when the next one is due. After the last, the delivery is given up. */
 const NEXT_BURST_MS = [5, 30, 120, 720].map((minutes) => minutes * 60_000)
@@ -24,22 +15,33 @@ const HANDFUL = 64
 const SIDE_BY_SIDE = 16
 const BATCH = 512
 
+/** Those of the sandbox. */
+interface CourierOptions {
+  readonly retryDelaysMs: readonly number[]
+  readonly timeoutMs: number
+  readonly clock: () => number
+  readonly onEndpoint: (url: string, problem: string | null) => void
+}
+
 export type Courier = ReturnType<typeof createCourier>
 
-export function createCourier({ world, act }: Acting, options: CourierOptions) {
+type Attempt = Delivery['attempts'][number]
+
+export function createCourier(world: World, options: CourierOptions) {
   const { retryDelaysMs, timeoutMs, clock, onEndpoint } = options
   const timeouts = { connectTimeout: timeoutMs, headersTimeout: timeoutMs, bodyTimeout: timeoutMs }
   const agent = new Agent({ ...timeouts, connections: SIDE_BY_SIDE })
   /** Endpoints that did not take the last burst: they get single attempts until one succeeds. */
   const down = new Set<string>()
   const stopping = new AbortController()
-  let draining: Promise<void> = Promise.resolve()
+  /** One drain at a time: one that is running may have looked before the newest deliveries came. */
+  const inTurn = pLimit(1)
 
   async function drainAll(): Promise<void> {
     while (!stopping.signal.aborted) {
       const batch = world.pending(BATCH)
       if (batch.length === 0) return
-      const endpoints = new Map(act(() => world.endpoints()).map((endpoint) => [endpoint.id, endpoint]))
+      const endpoints = new Map(world.endpoints().map((endpoint) => [endpoint.id, endpoint]))
       const sent: Delivery[] = []
       const queue = batch.values()
       const carry = async (): Promise<void> => {
@@ -49,7 +51,7 @@ export function createCourier({ world, act }: Acting, options: CourierOptions) {
         }
       }
       await Promise.all(Array.from({ length: batch.length > HANDFUL ? SIDE_BY_SIDE : 1 }, carry))
-      act(() => {
+      world.act(() => {
         for (const delivery of sent) world.put('delivery', delivery)
         world.forgetDelivered()
       })
@@ -80,13 +82,10 @@ export function createCourier({ world, act }: Acting, options: CourierOptions) {
     return { ...failed, dueAt, place: Math.max(delivery.place, dueAt) }
   }
 
-  async function attempt(
-    { url, secret }: Endpoint,
-    delivery: Delivery,
-    isDamaged: boolean,
-  ): Promise<Attempt> {
+  async function attempt(endpoint: Endpoint, delivery: Delivery, isDamaged: boolean): Promise<Attempt> {
+    const { url, secret } = endpoint
     const at = clock()
-    const body = Buffer.from(delivery.body)
+    const body = Buffer.from(delivery.event)
     const timestamp = String(Math.floor(at / 1000))
     const headers = {
       'content-type': 'application/json',
@@ -111,24 +110,19 @@ export function createCourier({ world, act }: Acting, options: CourierOptions) {
 
   return {
     /** Sends what may be sent by the sandbox's clock; resolves once each is delivered, or has failed for now. */
-    drain(): Promise<void> {
-      // One that is already running may have looked before the newest deliveries came.
-      const next = draining.then(drainAll)
-      draining = next.catch(() => {})
-      return next
-    },
+    drain: (): Promise<void> => inTurn(drainAll),
     /** Sends one at once, whatever became of it before. */
     async sendNow(delivery: Delivery): Promise<Delivery> {
-      const endpoint = act(() => world.find('endpoint', delivery.endpointId))
+      const endpoint = world.endpoints().find(({ id }) => id === delivery.endpointId)
       const sent = await burst({ ...delivery, status: 'pending', isDamaged: false }, endpoint)
       const kept: Delivery = sent.status === 'delivered' ? sent : { ...sent, status: 'failed' }
-      return act(() => world.put('delivery', kept))
+      return world.act(() => world.put('delivery', kept))
     },
     /** Ends what is under way; nothing is sent any more. */
     async stop(): Promise<void> {
       stopping.abort()
       await agent.destroy(new Error('the sandbox stops'))
-      await draining
+      await inTurn(() => {})
     },
   }
 }

@@ -1,7 +1,8 @@
 /* Deposits: how much has come, how sure it is, and the swap on the way to the merchant. */
 
+import { z } from 'zod'
 import { refuse } from './codes.js'
-import type { Deposit, DepositWarning, Payment } from './model.js'
+import { DEPOSIT_WARNINGS, type Deposit, type DepositWarning, type Payment } from './model.js'
 import { complete, move } from './payment.js'
 import { CHAINS } from './pricing.js'
 import type { World } from './world.js'
@@ -9,16 +10,17 @@ import type { World } from './world.js'
 /** How long swapping a deposit into the settlement asset takes. */
 const BRIDGE_MS = 2 * 60_000
 
-export interface DepositSpec {
-  /** Of the expected amount; left out: all that is missing. */
-  readonly share?: number | undefined
+/** What the buyer sends. */
+export const DEPOSIT = z.object({
   /** Left out: as many as the chain needs. */
-  readonly confirmations?: number | undefined
-  readonly warning?: DepositWarning | undefined
-}
+  confirmations: z.int().min(0).max(1000).optional(),
+  /** Of the expected amount; left out: all that is missing. */
+  share: z.number().gt(0).max(10).optional(),
+  warning: z.enum(DEPOSIT_WARNINGS).optional(),
+})
 
 /** A deposit arrives, or confirmations of one do. Less than expected waits for the rest. */
-export function takeDeposit(world: World, payment: Payment, spec: DepositSpec): Payment {
+export function takeDeposit(world: World, payment: Payment, spec: z.output<typeof DEPOSIT>): Payment {
   const deposit = payment.deposit ?? refuse('INVALID_PAYMENT_STATUS_TRANSITION', 'No deposit is expected.')
   const { confirmations: required = 1, confirmationMs = 0 } = CHAINS[deposit.chainId] ?? {}
   const observed = Math.min(required, spec.confirmations ?? required)
@@ -26,24 +28,19 @@ export function takeDeposit(world: World, payment: Payment, spec: DepositSpec): 
     const seen = { ...deposit, observed: Math.max(observed, deposit.observed ?? 0) }
     return confirmed(world, world.update('payment', payment, { deposit: seen }), required)
   }
-  const warnings = spec.warning ? withWarning(deposit, spec.warning) : deposit.warnings
+  const warned = spec.warning ? withWarning(deposit, spec.warning) : deposit
   const received = receivedWith(deposit, spec.share)
   if (received < BigInt(deposit.expected)) {
-    const isWarned = warnings.some(({ code }) => code === 'INSUFFICIENT_DEPOSIT_AMOUNT')
-    const all = isWarned ? warnings : withWarning({ warnings }, 'INSUFFICIENT_DEPOSIT_AMOUNT')
-    const change = { deposit: { ...deposit, received: String(received), warnings: all } }
+    const { warnings } = withWarning(warned, 'INSUFFICIENT_DEPOSIT_AMOUNT')
+    const change = { deposit: { ...deposit, received: String(received), warnings } }
     return payment.status === 'PARTIAL'
       ? world.update('payment', payment, change)
       : move(world, payment, 'PARTIAL', change)
   }
   const txHash = `0x${Buffer.from(payment.id).toString('hex').padEnd(64, '0')}`
-  const seen = { received: String(received), observed, warnings, detectedAt: world.now, txHash }
-  const arrived = move(world, payment, 'RECEIVED', { deposit: { ...deposit, ...seen } })
-  world.unschedule(arrived.id)
-  if (observed < required) {
-    world.schedule(arrived.id, world.now + (required - observed) * confirmationMs)
-  }
-  return confirmed(world, arrived, required)
+  const seen = { ...warned, received: String(received), observed, detectedAt: world.now, txHash }
+  const dueAt = world.now + (required - observed) * confirmationMs
+  return confirmed(world, move(world, payment, 'RECEIVED', { deposit: seen, dueAt }), required)
 }
 
 function receivedWith({ expected, received }: Deposit, share: number | undefined): bigint {
@@ -56,17 +53,17 @@ const WARNING_TEXT: Readonly<Record<DepositWarning, string>> = {
   RBF_DETECTED: 'The transaction may still be replaced by another.',
   NETWORK_FEE_SURCHARGE: 'The network fee was taken from the deposit.',
 }
-const withWarning = ({ warnings }: Pick<Deposit, 'warnings'>, code: DepositWarning): Deposit['warnings'] => [
-  ...warnings,
-  { code, message: WARNING_TEXT[code], data: {} },
-]
+
+function withWarning(deposit: Deposit, code: DepositWarning): Deposit {
+  if (deposit.warnings.some((one) => one.code === code)) return deposit
+  const warning = { code, message: WARNING_TEXT[code], data: {} }
+  return { ...deposit, warnings: [...deposit.warnings, warning] }
+}
 
 /** Completes a deposit with enough confirmations, by way of a swap where one was asked for. */
 function confirmed(world: World, payment: Payment, required: number): Payment {
   const { deposit } = payment
   if (deposit === null || (deposit.observed ?? 0) < required) return payment
-  world.unschedule(payment.id)
   if (deposit.mode === 'DIRECT') return complete(world, payment)
-  world.schedule(payment.id, world.now + BRIDGE_MS)
-  return move(world, payment, 'BRIDGING')
+  return move(world, payment, 'BRIDGING', { dueAt: world.now + BRIDGE_MS })
 }

@@ -1,16 +1,14 @@
 /* What receivers are told: which events, in which generation, and with which faults on the way. */
 
+import { DAY_MS } from './fields.js'
 import type { Customer, Generation, Payment, SavedMethod, Subscription } from './model.js'
-import { DAY_MS } from './model.js'
 import { legacyPaymentData, legacySubscriptionData, settledData } from './views-v2.js'
 import {
   API_VERSION,
   customerView,
+  eventData,
   iso,
-  isoOrNull,
-  METHOD_FIELDS,
-  objectData,
-  type Parties,
+  methodView,
   paymentData,
   shown,
   subscriptionData,
@@ -63,9 +61,8 @@ export const EVENT_TYPES = { v3: typesOf('v3'), v2: typesOf('v2') }
 
 export function tellPayment(world: World, occurrence: PaymentOccurrence, payment: Payment): void {
   tell(world, occurrence, (generation) => {
-    const parties = partiesOf(world, payment)
-    if (generation === 'v2') return legacyPaymentData(payment, parties)
-    const data = paymentData(payment, parties)
+    if (generation === 'v2') return legacyPaymentData(payment, world)
+    const data = paymentData(payment, world)
     if (occurrence !== 'checkout.succeeded') return data
     return { object: 'checkout_session', id: payment.sessionId, status: 'completed', payment: data }
   })
@@ -78,20 +75,19 @@ export function tellSubscription(
   subscription: Subscription,
   payment: Payment | undefined,
 ): void {
-  tell(world, occurrence, (generation) => {
-    const parties = partiesOf(world, subscription)
-    return generation === 'v3'
-      ? subscriptionData(subscription, parties)
-      : legacySubscriptionData(subscription, parties, payment)
-  })
+  tell(world, occurrence, (generation) =>
+    generation === 'v3'
+      ? subscriptionData(subscription, world)
+      : legacySubscriptionData(subscription, world, payment),
+  )
 }
 
 export function tellCustomer(world: World, what: 'created' | 'updated' | 'deleted', customer: Customer) {
-  tell(world, `customer.${what}`, () => objectData('customer', customerView(customer)))
+  tell(world, `customer.${what}`, () => eventData('customer', customerView(customer)))
 }
 
 export function tellMethod(world: World, what: 'attached' | 'detached', method: SavedMethod): void {
-  tell(world, `payment_method.${what}`, () => objectData('payment_method', shown(method, METHOD_FIELDS)))
+  tell(world, `payment_method.${what}`, () => eventData('payment_method', methodView(method)))
 }
 
 export function tellPayout(world: World, status: 'completed' | 'failed', payment: Payment): void {
@@ -99,61 +95,45 @@ export function tellPayout(world: World, status: 'completed' | 'failed', payment
   const id = world.makeId('pout')
   if (status === 'completed') tellPayment(world, 'payment.settled', payment)
   tell(world, `payout.${status}`, (generation) => {
-    if (generation === 'v2') return settledData(payment, partiesOf(world, payment).customer, id)
-    const more = status === 'failed' ? { paymentId } : { paidOutAt: isoOrNull(payment.paymentSettledAt) }
-    return objectData('payout', { id, status, amountCents, currency, ...more })
+    if (generation === 'v2') return settledData(payment, world, id)
+    const { paymentSettledAt: paidOutAt } = shown(payment, 'paymentSettledAt')
+    return eventData('payout', {
+      ...{ id, status, amountCents, currency },
+      ...(status === 'failed' ? { paymentId } : { paidOutAt }),
+    })
   })
-}
-
-function partiesOf(world: World, { customerId, productId }: Payment | Subscription): Parties {
-  return { customer: world.find('customer', customerId), product: world.find('product', productId) }
-}
-
-/** Writes one delivery for each endpoint that wants the event. Endpoints of a generation get the same event. */
-function tell(world: World, occurrence: Occurrence, dataFor: (generation: Generation) => object): void {
-  const events = new Map<Generation, { readonly eventId: string; readonly body: string }>()
-  for (const { id, generation, isActive, enabledEvents } of world.endpoints()) {
-    const type = TYPES[occurrence][generation]
-    const isWanted = isActive && (enabledEvents.length === 0 || enabledEvents.some((one) => one === type))
-    if (type === null || !isWanted) continue
-    let event = events.get(generation)
-    if (event === undefined) {
-      const eventId = world.makeId('evt')
-      const version = generation === 'v3' ? { api_version: API_VERSION, livemode: false } : {}
-      const fields = { id: eventId, type, createdAt: iso(world.now), ...version, data: dataFor(generation) }
-      event = { eventId, body: JSON.stringify(fields) }
-      events.set(generation, event)
-    }
-    send(world, id, { type, ...event })
-  }
 }
 
 /** Far enough for a shuffle of all that happens in a day. */
 const REORDER_MS = DAY_MS
 
-function send(
-  world: World,
-  endpointId: string,
-  event: { readonly type: string; readonly eventId: string; readonly body: string },
-): void {
-  const id = world.makeId('del')
-  const { faults } = world.settings
-  const own = faults.find(({ endpoint }) => endpoint === endpointId)
-  const fault = own ?? faults.find(({ endpoint }) => endpoint === null)
-  const happens = (what: string, chance = 0) => chance > 0 && world.draw(`${what} ${id}`) < chance
-  const dueAt = world.now + (fault?.delayMs ?? 0)
-  const place = fault?.reorder ? dueAt + world.draw(`reorder ${id}`) * REORDER_MS : dueAt
-  world.put('delivery', {
-    id,
-    endpointId,
-    ...event,
-    createdAt: world.now,
-    status: happens('drop', fault?.drop) ? 'dropped' : 'pending',
-    dueAt,
-    place,
-    failures: 0,
-    isDoubled: happens('duplicate', fault?.duplicate),
-    isDamaged: happens('damage', fault?.damage),
-    attempts: [],
-  })
+/** Writes one delivery for each endpoint that wants the event. Endpoints of a generation get the same event. */
+function tell(world: World, occurrence: Occurrence, dataFor: (generation: Generation) => object): void {
+  const { now, settings, draw } = world
+  const told = new Map<Generation, { readonly eventId: string; readonly event: string }>()
+  for (const { id: endpointId, generation, isActive, enabledEvents } of world.endpoints()) {
+    const type = TYPES[occurrence][generation]
+    const isWanted = isActive && (enabledEvents.length === 0 || enabledEvents.some((one) => one === type))
+    if (type === null || !isWanted) continue
+    const eventId = told.get(generation)?.eventId ?? world.makeId('evt')
+    const version = generation === 'v3' ? { api_version: API_VERSION, livemode: false } : {}
+    const fields = () => ({ id: eventId, type, createdAt: iso(now), ...version, data: dataFor(generation) })
+    const event = told.get(generation)?.event ?? JSON.stringify(fields())
+    told.set(generation, { eventId, event })
+    const id = world.makeId('del')
+    const fault =
+      settings.faults.find(({ endpoint }) => endpoint === endpointId) ??
+      settings.faults.find(({ endpoint }) => endpoint === null)
+    const happens = (what: string, chance = 0) => chance > 0 && draw(`${what} ${id}`) < chance
+    const dueAt = now + (fault?.delay ?? 0)
+    world.put('delivery', {
+      ...{ id, endpointId, eventId, type, event, createdAt: now, dueAt },
+      status: happens('drop', fault?.drop) ? 'dropped' : 'pending',
+      place: fault?.reorder ? dueAt + draw(`reorder ${id}`) * REORDER_MS : dueAt,
+      failures: 0,
+      isDoubled: happens('duplicate', fault?.duplicate),
+      isDamaged: happens('damage', fault?.damage),
+      attempts: [],
+    })
+  }
 }

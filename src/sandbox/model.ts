@@ -1,6 +1,8 @@
 /* The service's own records, as the sandbox keeps them. Instants (…At) are epoch milliseconds, amounts are cents. */
 
-export const DAY_MS = 24 * 60 * 60 * 1000
+import { z } from 'zod'
+import { isServiceCode } from '../provider/service-codes.js'
+import { COUNTRY, DURATION_MS, EMAIL, NAME, orNull, PRICE, TEXT, WEB_URL } from './fields.js'
 
 /** The words of a text, with one space between two. */
 export type Words<Text extends string> = Text extends `${infer First} ${infer Rest}`
@@ -36,67 +38,81 @@ export const CARD_METHODS = ['CARD', 'WALLET_A', 'WALLET_B'] as const
 export type CardMethod = (typeof CARD_METHODS)[number]
 export const METHODS = [...CARD_METHODS, 'CRYPTO'] as const
 export type Method = (typeof METHODS)[number]
-export type Generation = 'v3' | 'v2'
+export const RAILS = z.array(z.enum(['CARD', 'CRYPTO']))
+export type Generation = Endpoint['generation']
 
-export const DECLINES = ['soft_decline', 'hard_decline', '3ds_failed', 'technical_failure'] as const
 /** What a buyer's card does. `3ds_required` waits for the buyer at the checkout; off-session it succeeds. */
-export const OUTCOMES = ['success', ...DECLINES, '3ds_required'] as const
-export type Decline = (typeof DECLINES)[number]
+export const OUTCOMES = [
+  'success',
+  'soft_decline',
+  'hard_decline',
+  '3ds_failed',
+  'technical_failure',
+  '3ds_required',
+] as const
 export type Outcome = (typeof OUTCOMES)[number]
+export type Decline = Exclude<Outcome, 'success' | '3ds_required'>
 export type DeclineCategory = 'SOFT' | 'HARD'
 
 /** Of what a new record does not have yet: nothing, which is a value of that type later. */
 const none = <Value>(): Value | null => null
 
-/** The merchant's own texts and objects of a checkout, given back as they came. */
-export interface Context {
-  readonly externalRef: string | null
-  readonly successUrl: string | null
-  readonly cancelUrl: string | null
-  readonly metadata: Readonly<Record<string, unknown>> | null
+interface Stored {
+  readonly id: string
+  /** Its place in lists of its kind; missing until it is in the file. */
+  readonly seq?: number
 }
 
-interface Dated {
-  readonly id: string
+interface Dated extends Stored {
   readonly createdAt: number
   readonly updatedAt: number
 }
 
-export interface Product extends Dated {
-  readonly name: string
-  readonly description: string | null
-  readonly imageUrl: string | null
-  readonly status: 'ACTIVE' | 'PENDING' | 'ARCHIVED'
-  readonly platform: 'WEB' | 'INVOICE' | 'COMMUNITY' | 'MESSENGER'
-  readonly communityGuildId: string | null
-  readonly communityRoleId: string | null
-  readonly communityRemindersId: string | null
-  readonly messengerGroupId: string | null
-  readonly frequencyInDays: number | null
-  /** Null where the price is given with each payment. */
-  readonly priceCents: number | null
-  readonly isCustomPrice: boolean
-  readonly currency: Currency
-  readonly supply: number | null
-  readonly paymentMethods: readonly ('CARD' | 'CRYPTO')[]
-  readonly acceptedChains: readonly number[]
-  /** Symbols. */
-  readonly acceptedAssets: readonly string[]
-  /** Whether the price contains the VAT. */
-  readonly taxInclusive: boolean
+/** The clock alone will do something to it: what follows from its status then. */
+interface Due {
+  /** Null: nothing. */
+  readonly dueAt: number | null
 }
 
-export const NEW_CUSTOMER = {
-  communityId: none<string>(),
-  messengerId: none<string>(),
-  communityUsername: none<string>(),
-  messengerUsername: none<string>(),
-  deletedAt: none<number>(),
+export const PRODUCT = z.object({
+  name: NAME.min(1).max(100),
+  description: orNull(z.string().max(500)),
+  /** Null where the price is given with each payment. */
+  priceCents: orNull(PRICE.transform(Number)),
+  isCustomPrice: z.boolean().default(false),
+  currency: z.enum(CURRENCIES),
+  paymentMethods: RAILS.min(1),
+  frequencyInDays: orNull(z.int().min(1).max(3650)),
+  platform: z.enum(['WEB', 'INVOICE', 'COMMUNITY', 'MESSENGER']).default('WEB'),
+  acceptedAssets: z.array(z.string().max(20).toUpperCase()).optional(),
+  acceptedChains: z.array(z.int()).optional(),
+  supply: orNull(z.int().min(1)),
+  imageUrl: orNull(WEB_URL),
+  /** Whether the price contains the VAT. */
+  taxInclusive: z.boolean().default(true),
+  communityGuildId: orNull(TEXT),
+  communityRoleId: orNull(TEXT),
+  communityRemindersId: orNull(TEXT),
+  messengerGroupId: orNull(z.string().regex(/^-\d{1,20}$/, 'must be a negative number as text')),
+})
+export interface Product extends Dated, Readonly<z.output<typeof PRODUCT>> {
+  /** Symbols. */
+  readonly acceptedAssets: string[]
+  readonly acceptedChains: number[]
+  readonly status: 'ACTIVE' | 'PENDING' | 'ARCHIVED'
 }
-export interface Customer extends Dated, Readonly<typeof NEW_CUSTOMER> {
-  readonly email: string
-  readonly name: string | null
-  readonly country: string | null
+
+export const CUSTOMER = z.object({
+  email: EMAIL,
+  name: orNull(NAME.max(200)),
+  country: orNull(COUNTRY),
+  communityId: orNull(TEXT),
+  messengerId: orNull(TEXT),
+  communityUsername: orNull(TEXT),
+  messengerUsername: orNull(TEXT),
+})
+export interface Customer extends Dated, Readonly<z.output<typeof CUSTOMER>> {
+  readonly deletedAt: number | null
   /** What every charge of the saved card does. */
   readonly card: Outcome
 }
@@ -126,11 +142,7 @@ export interface Deposit {
   readonly observed: number | null
   readonly detectedAt: number | null
   readonly txHash: string | null
-  readonly warnings: readonly {
-    readonly code: DepositWarning
-    readonly message: string
-    readonly data: object
-  }[]
+  readonly warnings: readonly { code: DepositWarning; message: string; data: object }[]
 }
 
 /** What a charge comes to. */
@@ -142,6 +154,27 @@ export interface Amounts {
   readonly platformFeeCents: number
   readonly merchantNetCents: number
 }
+
+/** The merchant's own texts and objects of a checkout, given back as they came. */
+export const CONTEXT = z.object({
+  externalRef: orNull(z.string().max(255)),
+  metadata: orNull(z.record(z.string(), z.unknown())),
+  successUrl: orNull(WEB_URL),
+  cancelUrl: orNull(WEB_URL),
+})
+export type Context = Readonly<z.output<typeof CONTEXT>>
+
+const CUSTOM_FIELD = z.object({
+  key: TEXT,
+  label: z.string().max(255),
+  type: TEXT,
+  required: z.boolean().optional(),
+  placeholder: z.string().max(255).optional(),
+  options: z.array(z.object({ value: z.string(), label: z.string() })).optional(),
+  validation: z.object({ regex: z.string().optional(), errorMessage: z.string().optional() }).optional(),
+})
+/** What the merchant asks the buyer at the checkout. */
+export const CUSTOM_FIELDS = orNull(z.array(CUSTOM_FIELD).max(10))
 
 export const NEW_PAYMENT = {
   subscriptionId: none<string>(),
@@ -158,17 +191,17 @@ export const NEW_PAYMENT = {
   cancelReason: none<string>(),
   paymentReceivedAt: none<number>(),
   paymentSettledAt: none<number>(),
-  customFields: none<readonly object[]>(),
+  customFields: none<readonly z.output<typeof CUSTOM_FIELD>[]>(),
   customFieldsResponse: none<object>(),
+  status: 'PENDING' as PaymentStatus,
+  capture: 'automatic' as 'automatic' | 'manual',
 }
-export interface Payment extends Dated, Context, Amounts, Readonly<typeof NEW_PAYMENT> {
+export interface Payment extends Dated, Due, Context, Amounts, Readonly<typeof NEW_PAYMENT> {
   readonly customerId: string | null
   readonly productId: string
   /** A `cycle` covers the first one, too. */
   readonly purpose: 'one_time' | 'cycle' | 'plan_change'
-  readonly status: PaymentStatus
   readonly statusTimeline: readonly { readonly status: PaymentStatus; readonly at: number }[]
-  readonly capture: 'automatic' | 'manual'
   readonly priceCents: number
   readonly currency: Currency
   readonly taxInclusive: boolean
@@ -188,10 +221,14 @@ export interface ScheduledChange {
   readonly canceledAt: number | null
 }
 
-/** Of a subscription whose first cycle is still to be paid. */
-type Incomplete = 'INCOMPLETE' | 'PENDING_3DS' | 'PENDING_REDIRECT'
+/** Until its first cycle is paid, a subscription shows the status of that payment where it waits for the buyer. */
+type SubscriptionStatus =
+  | ('INCOMPLETE' | 'PENDING_3DS' | 'PENDING_REDIRECT')
+  | ('ACTIVE' | 'PAST_DUE' | 'CANCELED' | 'EXPIRED')
 
 export const NEW_SUBSCRIPTION = {
+  status: 'INCOMPLETE' as SubscriptionStatus,
+  dueAt: none<number>(),
   /** How the newest cycle was paid; null before the first. */
   rail: none<'card' | 'crypto'>(),
   currentCycle: 0,
@@ -203,82 +240,58 @@ export const NEW_SUBSCRIPTION = {
   nextRenewalAttemptAt: none<number>(),
   lastDeclineCategory: none<DeclineCategory>(),
   endedAt: none<number>(),
+  /** Every plan change, oldest first. */
+  changes: [] as readonly ScheduledChange[],
 }
-export interface Subscription extends Dated, Context, Readonly<typeof NEW_SUBSCRIPTION> {
+export interface Subscription extends Dated, Due, Context, Readonly<typeof NEW_SUBSCRIPTION> {
   readonly customerId: string | null
   readonly productId: string
-  readonly status: Incomplete | 'ACTIVE' | 'PAST_DUE' | 'CANCELED' | 'EXPIRED'
   readonly totalCycles: number | null
-  /** Every plan change, oldest first. */
-  readonly changes: readonly ScheduledChange[]
 }
 
-export interface Endpoint extends Dated {
-  readonly url: string
-  readonly description: string
+export const ENDPOINT = z.object({
+  url: WEB_URL,
+  description: z.string().max(500).default(''),
+  enabledEvents: z.array(z.string()).default([]),
+  isActive: z.boolean().default(true),
+  /** Which events it hears: v2 has its address in the dashboard, which a sandbox lacks. */
+  generation: z.enum(['v3', 'v2']).default('v3'),
+  /** One that the receiver knows already; left out: a fresh one. */
+  secret: TEXT.optional(),
+})
+export interface Endpoint extends Dated, Readonly<z.output<typeof ENDPOINT>> {
   readonly secret: string
-  readonly generation: Generation
-  readonly enabledEvents: readonly string[]
-  readonly isActive: boolean
 }
 
-export interface CheckoutSession extends Dated {
-  readonly token: string
-  readonly paymentId: string
-  readonly expiresAt: number
-}
-
-interface Discount extends Dated {
-  readonly code: string
-  readonly productId: string | null
-  readonly percentOff: number | null
-  readonly amountOffCents: number | null
-}
+export const DISCOUNT = z
+  .object({
+    code: z.string().regex(/^[\w-]{1,50}$/, 'must be 1 to 50 letters, digits, - or _'),
+    percentOff: orNull(z.int().min(1).max(100)),
+    amountOffCents: orNull(z.int().min(1)),
+    productId: orNull(TEXT),
+  })
+  .refine(({ percentOff, amountOffCents }) => (percentOff === null) !== (amountOffCents === null), {
+    path: ['percentOff'],
+    message: 'send either percentOff or amountOffCents',
+  })
 
 /** The kept answer to a request with an idempotency key. */
-export interface KeptAnswer extends Dated {
+export interface KeptAnswer extends Stored {
   readonly fingerprint: string
   readonly status: number
   readonly body: unknown
-}
-
-export interface Records {
-  readonly product: Product
-  readonly customer: Customer
-  readonly method: SavedMethod
-  readonly payment: Payment
-  readonly subscription: Subscription
-  readonly endpoint: Endpoint
-  readonly session: CheckoutSession
-  readonly discount: Discount
-  readonly answer: KeptAnswer
-  readonly delivery: Delivery
-}
-export type Kind = keyof Records
-export type Entity = Records[Kind]
-
-/** A payment or a subscription to which the clock alone will do something: what follows from its status then. */
-export interface Due {
-  readonly id: string
-  readonly at: number
-}
-
-/** The real time of an attempt, not the sandbox's; its status is null where no answer came. */
-export interface Attempt {
-  readonly at: number
-  readonly status: number | null
-  readonly error: string | null
+  readonly createdAt: number
 }
 
 export const DELIVERY_STATUSES = ['delivered', 'failed', 'dropped', 'pending'] as const
 
 /** One event on its way to one endpoint. */
-export interface Delivery {
-  readonly id: string
+export interface Delivery extends Stored {
   readonly endpointId: string
   readonly eventId: string
   readonly type: string
-  readonly body: string
+  /** The body that is sent. */
+  readonly event: string
   readonly createdAt: number
   readonly status: (typeof DELIVERY_STATUSES)[number]
   /** The sandbox's time from which it may be sent. */
@@ -289,27 +302,44 @@ export interface Delivery {
   readonly failures: number
   readonly isDoubled: boolean
   readonly isDamaged: boolean
-  readonly attempts: readonly Attempt[]
+  /** The real time of each, not the sandbox's; its status is null where no answer came. */
+  readonly attempts: readonly { at: number; status: number | null; error: string | null }[]
 }
+
+export interface Records {
+  readonly product: Product
+  readonly customer: Customer
+  readonly method: SavedMethod
+  readonly payment: Payment
+  readonly subscription: Subscription
+  readonly endpoint: Endpoint
+  readonly discount: Dated & z.output<typeof DISCOUNT>
+  readonly answer: KeptAnswer
+  readonly delivery: Delivery
+}
+export type Kind = keyof Records
+export type Entity = Records[Kind]
+
+const CHANCE = z.number().min(0).max(1).default(0)
 
 /** Faults of delivery; chances are from 0 to 1. */
-export interface DeliveryFaults {
-  readonly drop: number
-  readonly duplicate: number
-  readonly damage: number
-  readonly delayMs: number
-  readonly reorder: boolean
+const DELIVERY_FAULTS = z.object({
+  drop: CHANCE,
+  duplicate: CHANCE,
+  damage: CHANCE,
+  delay: DURATION_MS.default(0),
+  reorder: z.boolean().default(false),
   /** Null: every endpoint that has no faults of its own. */
-  readonly endpoint: string | null
-}
-
+  endpoint: orNull(TEXT),
+})
 /** An answer on request: what no rule of the sandbox would raise, or a slow one. */
-export interface AnswerFault {
-  readonly code: string | null
-  readonly operation: string | null
-  readonly times: number
-  readonly slowMs: number
-}
+const ANSWER_FAULT = z.object({
+  code: orNull(z.string().refine(isServiceCode, 'is not a documented code')),
+  operation: orNull(z.string().max(255)),
+  times: z.int().min(1).max(1_000_000).default(1),
+  slowMs: z.int().min(0).max(60_000).default(0),
+})
+export const FAULTS = DELIVERY_FAULTS.extend({ answers: z.array(ANSWER_FAULT).optional() })
 
 /** What the sandbox knows beside its records. */
 export interface Settings {
@@ -320,6 +350,6 @@ export interface Settings {
   /** How many ids have been made. */
   readonly made: number
   readonly merchantOfRecord: boolean
-  readonly faults: readonly DeliveryFaults[]
-  readonly answers: readonly AnswerFault[]
+  readonly faults: readonly z.output<typeof DELIVERY_FAULTS>[]
+  readonly answers: readonly z.output<typeof ANSWER_FAULT>[]
 }

@@ -1,34 +1,36 @@
 /* What a buyer does, and what the clock does: a payment moves, and what hangs on it follows. */
 
+import { z } from 'zod'
 import { refuse } from './codes.js'
-import { type DepositSpec, takeDeposit } from './deposit.js'
+import { DEPOSIT, takeDeposit } from './deposit.js'
 import { tellCustomer } from './events.js'
-import type { Customer, Due, Method, Outcome, Payment } from './model.js'
-import { NEW_CUSTOMER } from './model.js'
+import { CRYPTO, EMAIL } from './fields.js'
+import type { Customer, Payment, Subscription } from './model.js'
+import { CUSTOMER, METHODS, OUTCOMES } from './model.js'
 import { chargeCard, chooseMethod, complete, fail, isPayable, move, UNFINISHED } from './payment.js'
 import { upgradeCharged } from './plan-change.js'
-import type { CryptoChoice } from './pricing.js'
 import { followCycle, isIncomplete, isRunning, subscriptionDue } from './subscription.js'
 import type { World } from './world.js'
 
-export interface PaySpec extends DepositSpec {
+export const PAY = z.object({
   /** Left out: as chosen before, else the first that the product takes. */
-  readonly method?: Method | undefined
-  readonly outcome?: Outcome | undefined
+  method: z.enum(METHODS).optional(),
+  outcome: z.enum(OUTCOMES).optional(),
+  ...DEPOSIT.shape,
   /** Of a buyer whom nobody knows yet. */
-  readonly email?: string | undefined
-  readonly crypto?: CryptoChoice | undefined
-}
+  email: EMAIL.optional(),
+  crypto: CRYPTO.optional(),
+})
 
 /**
  * The buyer pays, or tries to.
  * @throws {ServiceError} `INVALID_PAYMENT_STATUS_TRANSITION`, `CHECKOUT_EMAIL_REQUIRED`, and those of the method
  */
-export function pay(world: World, payment: Payment, spec: PaySpec): Payment {
+export function pay(world: World, payment: Payment, spec: z.output<typeof PAY>): Payment {
   return followed(world, paid(world, payment, spec))
 }
 
-function paid(world: World, payment: Payment, spec: PaySpec): Payment {
+function paid(world: World, payment: Payment, spec: z.output<typeof PAY>): Payment {
   const { outcome = 'success', email, crypto } = spec
   const breaks = outcome === 'technical_failure'
   const isLate = ['AUTHORIZED', 'RECEIVED', 'BRIDGING'].includes(payment.status)
@@ -58,41 +60,37 @@ function identify(world: World, payment: Payment, email: string | undefined): Pa
   if (email === undefined) {
     refuse('CHECKOUT_EMAIL_REQUIRED', 'The payment has no customer: send the `email` of the buyer.')
   }
-  const { id: customerId } = customerByEmail(world, email, null)
+  const { id: customerId } = customerByEmail(world, { email })
   const subscription = world.find('subscription', payment.subscriptionId)
   if (subscription !== undefined) world.put('subscription', { ...subscription, customerId })
   return world.update('payment', payment, { customerId })
 }
 
-/** The customer with that address, made if there is none; a name fills in only where none is known. */
-export function customerByEmail(
-  world: World,
-  email: string,
-  name: string | null,
-  country: string | null = null,
-): Customer {
-  const sharing = world.list('customer', { email: email.toLowerCase() })
-  const found = sharing.find(({ deletedAt }) => deletedAt === null)
-  if (found !== undefined) return fillIn(world, found, name, country)
-  const at = world.tick()
-  const customer = world.put('customer', {
-    id: world.makeId('cus'),
-    ...NEW_CUSTOMER,
-    email,
-    name,
-    country,
+/** The one that is not deleted. */
+export const findByEmail = (world: World, email: string): Customer | undefined =>
+  world.list('customer', { email: email.toLowerCase() }).find(({ deletedAt }) => deletedAt === null)
+
+/** The customer with that address, made if there is none. */
+export function customerByEmail(world: World, given: z.input<typeof CUSTOMER>): Customer {
+  const found = findByEmail(world, given.email)
+  if (found !== undefined) return fillIn(world, found, given)
+  const fields = {
+    ...world.fresh('cus'),
+    ...CUSTOMER.parse(given),
+    deletedAt: null,
     card: 'success',
-    createdAt: at,
-    updatedAt: at,
-  })
+  } as const
+  const customer = world.put('customer', fields)
   tellCustomer(world, 'created', customer)
   return customer
 }
 
-export function fillIn(world: World, customer: Customer, name: string | null, country: string | null) {
-  const filled = { ...customer, name: customer.name ?? name, country: country ?? customer.country }
-  if (filled.name === customer.name && filled.country === customer.country) return customer
-  return updateCustomer(world, filled)
+/** A name fills in only where none is known. */
+export function fillIn(world: World, customer: Customer, given: Partial<z.input<typeof CUSTOMER>>): Customer {
+  const name = customer.name ?? given.name ?? null
+  const country = given.country ?? customer.country
+  if (name === customer.name && country === customer.country) return customer
+  return updateCustomer(world, { ...customer, name, country })
 }
 
 export function updateCustomer(world: World, changed: Customer): Customer {
@@ -110,31 +108,15 @@ export function followed(world: World, payment: Payment): Payment {
   return world.find('payment', payment.id) ?? payment
 }
 
-const TEST_TOKENS = new Map<string, Outcome>([
-  ['tok_soft_decline', 'soft_decline'],
-  ['tok_hard_decline', 'hard_decline'],
-  ['tok_3ds', '3ds_required'],
-  ['tok_3ds_failed', '3ds_failed'],
-  ['tok_technical_failure', 'technical_failure'],
-])
-/** Any other token is a card that works. */
-export const outcomeOfToken = (token: string): Outcome => TEST_TOKENS.get(token) ?? 'success'
-
 /** The time has come for what is next of a payment or a subscription. */
-export function fallDue(world: World, { id, at }: Due): void {
-  world.unschedule(id)
-  world.moveTo(at)
-  const subscription = world.find('subscription', id)
-  if (subscription !== undefined) return void subscriptionDue(world, subscription)
-  const payment = world.find('payment', id)
-  if (payment === undefined) return
-  const after = paymentDue(world, payment)
-  if (after !== payment) followed(world, after)
+export function fallDue(world: World, due: Payment | Subscription): void {
+  world.moveTo(due.dueAt ?? 0)
+  if ('currentCycle' in due) subscriptionDue(world, due)
+  else followed(world, paymentDue(world, due))
 }
 
 function paymentDue(world: World, payment: Payment): Payment {
   // The sweep over intents: one that nobody finished stops being payable. Nothing is told.
   if (UNFINISHED.includes(payment.status)) return move(world, payment, 'EXPIRED')
-  if (payment.status === 'RECEIVED') return takeDeposit(world, payment, {})
-  return payment.status === 'BRIDGING' ? complete(world, payment) : payment
+  return payment.status === 'RECEIVED' ? takeDeposit(world, payment, {}) : complete(world, payment)
 }

@@ -1,5 +1,6 @@
 /* One payment, from the intent to its end, by card and by crypto. What follows for a subscription is not its business. */
 
+import type { ServiceCode } from '../provider/service-codes.js'
 import { refuse } from './codes.js'
 import { type PaymentOccurrence, tellPayment, tellPayout } from './events.js'
 import type {
@@ -14,7 +15,7 @@ import type {
   Product,
 } from './model.js'
 import { NEW_PAYMENT, PAYMENT_MOVES } from './model.js'
-import { amountsOf, CARD_WINDOW_MS, CHAINS, type CryptoChoice, quote, vatRateIn } from './pricing.js'
+import { amountsOf, CARD_WINDOW_MS, type CryptoChoice, quote, vatRateIn, WINDOW_MS } from './pricing.js'
 import type { World } from './world.js'
 
 export const UNFINISHED: readonly PaymentStatus[] = ['PENDING', 'PENDING_3DS', 'PENDING_REDIRECT', 'PARTIAL']
@@ -35,47 +36,48 @@ export function move(
   }
   const at = world.tick()
   const statusTimeline = [...payment.statusTimeline, { status, at }]
+  const dueAt = UNFINISHED.includes(status) ? payment.expiresAt : null
   const more = typeof change === 'function' ? change(at) : change
-  const moved = world.update('payment', payment, { ...more, status, statusTimeline }, at)
+  const moved = world.update('payment', payment, { status, statusTimeline, dueAt, ...more }, at)
   for (const occurrence of occurrences) tellPayment(world, occurrence, moved)
   return moved
 }
 
 export interface PaymentSpec
   extends Pick<Payment, 'purpose' | 'priceCents'>,
-    Partial<Pick<Payment, 'subscriptionId' | 'currency' | 'capture' | 'sessionId' | 'customFields'>> {
+    Partial<Pick<Payment, 'subscriptionId' | 'currency' | 'capture' | 'customFields'>> {
   readonly product: Product
   readonly customer: Customer | undefined
   readonly context: Context
+  /** Whether a checkout session is for it. */
+  readonly hasSession?: boolean
   /** Null: never. Left out: after the window of its rail. */
   readonly expiresAt?: number | null | undefined
 }
 
 export function createPayment(world: World, spec: PaymentSpec): Payment {
-  const { product, customer, context, expiresAt, ...given } = spec
+  const { product, customer, context, expiresAt, hasSession, ...given } = spec
   const { currency, taxInclusive } = product
   // Where the service is not merchant of record, VAT is the merchant's own business.
   const vatRateBps = world.settings.merchantOfRecord ? vatRateIn(customer?.country ?? null) : null
-  const at = world.tick()
-  const payment = world.put('payment', {
-    id: world.makeId('pay'),
+  const dated = world.fresh('pay')
+  const { createdAt: at } = dated
+  const deadline = expiresAt === undefined ? at + CARD_WINDOW_MS : expiresAt
+  return world.put('payment', {
+    ...dated,
     ...NEW_PAYMENT,
+    sessionId: hasSession ? dated.id.replace('pay_', 'cs_') : null,
     customerId: customer?.id ?? null,
     productId: product.id,
     currency,
     taxInclusive,
-    capture: 'automatic',
     ...context,
     ...given,
     ...amountsOf(spec.priceCents, taxInclusive, vatRateBps),
-    status: 'PENDING',
     statusTimeline: [{ status: 'PENDING', at }],
-    expiresAt: expiresAt === undefined ? at + CARD_WINDOW_MS : expiresAt,
-    createdAt: at,
-    updatedAt: at,
+    expiresAt: deadline,
+    dueAt: deadline,
   })
-  if (payment.expiresAt !== null) world.schedule(payment.id, payment.expiresAt)
-  return payment
 }
 
 /** What a buyer can still pay. */
@@ -97,18 +99,26 @@ export function chooseMethod(world: World, payment: Payment, method: Method, cry
   const deposit = method === 'CRYPTO' ? quote(payment, product, crypto) : null
   const { createdAt } = payment
   const hasCardWindow = payment.expiresAt === createdAt + CARD_WINDOW_MS
-  const window = deposit && hasCardWindow ? CHAINS[deposit.chainId]?.windowMs : undefined
+  const window = deposit && hasCardWindow ? WINDOW_MS[deposit.chainId] : undefined
   const expiresAt = window === undefined ? payment.expiresAt : createdAt + window
-  const chosen = world.update('payment', payment, { method, deposit, expiresAt })
-  if (expiresAt !== null && expiresAt !== payment.expiresAt) {
-    world.schedule(payment.id, expiresAt)
-  }
+  const chosen = world.update('payment', payment, { method, deposit, expiresAt, dueAt: expiresAt })
   if (payment.method === null) tellPayment(world, 'checkout.initiated', chosen)
   return chosen
 }
 
 /** Whether the buyer is there: a renewal is charged off-session. */
 type Presence = 'present' | 'absent'
+
+const TEST_TOKENS: Readonly<Record<string, Outcome>> = {
+  tok_soft_decline: 'soft_decline',
+  tok_hard_decline: 'hard_decline',
+  tok_3ds: '3ds_required',
+  tok_3ds_failed: '3ds_failed',
+  tok_technical_failure: 'technical_failure',
+}
+/** Any other token is a card that works. */
+export const outcomeOfToken = (token: string): Outcome =>
+  (Object.hasOwn(TEST_TOKENS, token) && TEST_TOKENS[token]) || 'success'
 
 /** Charges a card whose method is chosen. Afterwards the payment is paid, declined, failed, or waits for 3DS. */
 export function chargeCard(world: World, payment: Payment, outcome: Outcome, presence: Presence): Payment {
@@ -137,8 +147,6 @@ const DECLINED: Readonly<Record<Decline, readonly [code: string, category: Decli
 
 /** What fails before a present buyer has authorized it fails at the checkout. */
 export function fail(world: World, payment: Payment, decline: Decline, presence: Presence): Payment {
-  // Confirmations and swaps are waited for no more.
-  if (payment.status === 'RECEIVED' || payment.status === 'BRIDGING') world.unschedule(payment.id)
   const isCheckout = presence === 'present' && payment.deposit === null && payment.status !== 'AUTHORIZED'
   const told = isCheckout ? 'checkout.failed' : 'payment.failed'
   const [declineCode, declineCategory] = DECLINED[decline] ?? [null, null]
@@ -146,10 +154,17 @@ export function fail(world: World, payment: Payment, decline: Decline, presence:
   return move(world, payment, status, { declineCode, declineCategory }, told)
 }
 
+/** @throws {ServiceError} `code`, with everything made staying on record */
+export function assertNotDeclined(payment: Payment, code: ServiceCode): Payment {
+  const { status, id: paymentId, grossAmountCents, declineCode, declineCategory } = payment
+  if (status !== 'DECLINED' && status !== 'FAILED') return payment
+  const data = { paymentId, declineCode, declineCategory }
+  return refuse(code, `The charge of ${grossAmountCents} cents was declined.`, { data, keepsChanges: true })
+}
+
 /** Captured, or confirmed and settled on-chain. */
 export function complete(world: World, payment: Payment): Payment {
   const isCrypto = payment.deposit !== null
-  world.unschedule(payment.id)
   const times = {
     paymentReceivedAt: payment.paymentReceivedAt ?? world.now,
     ...(isCrypto && { paymentSettledAt: world.now }),
@@ -186,7 +201,6 @@ export function cancelCheckout(world: World, payment: Payment, reason: string | 
 
 /** The same without telling anyone: what it would have paid for is gone. */
 export function withdraw(world: World, payment: Payment, cancelReason: string | null): Payment {
-  world.unschedule(payment.id)
   return move(world, payment, 'CANCELED', (at) => ({ cancelReason, canceledAt: at }))
 }
 

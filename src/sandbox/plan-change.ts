@@ -1,57 +1,52 @@
 /* Upgrades and downgrades, by the eight rules of the v3 document. */
 
+import { z } from 'zod'
 import { refuse } from './codes.js'
-import type { CardMethod, Outcome, Payment, Product, ScheduledChange, Subscription } from './model.js'
-import { chargeCard, chooseMethod, createPayment } from './payment.js'
+import { orNull, TEXT, WEB_URL } from './fields.js'
+import type { Payment, Product, ScheduledChange, Subscription } from './model.js'
+import { CARD_METHODS } from './model.js'
+import { assertNotDeclined, chargeCard, chooseMethod, createPayment, outcomeOfToken } from './payment.js'
 import { applyChange, isRunning, savedMethod, withoutPendingChange } from './subscription.js'
 import { pendingChange } from './views-v3.js'
 import type { World } from './world.js'
 
-interface PlanChangeSpec {
-  readonly productId: string
-  readonly effective: 'auto' | 'now' | 'period_end'
-  readonly proration: 'delta' | 'none'
-  readonly useCustomerPaymentMethod: boolean
-  readonly method?: CardMethod | undefined
-  /** Null: no fresh card was sent. */
-  readonly cardOutcome: Outcome | null
-  readonly successUrl: string | null
-  readonly cancelUrl: string | null
-}
-
-interface PlanChange {
-  readonly subscription: Subscription
-  readonly change: ScheduledChange
-  readonly applied: boolean
-  readonly payment?: Payment
-}
+export const CHANGE_PLAN = z.object({
+  productId: TEXT,
+  effective: z.enum(['auto', 'now', 'period_end']).default('auto'),
+  proration: z.enum(['delta', 'none']).default('delta'),
+  useCustomerPaymentMethod: z.boolean().default(true),
+  method: z.enum(CARD_METHODS).optional(),
+  card: z.object({ tokenizedInstrument: TEXT }).optional(),
+  successUrl: orNull(WEB_URL),
+  cancelUrl: orNull(WEB_URL),
+})
+type PlanChangeSpec = z.output<typeof CHANGE_PLAN>
 
 /** @throws {ServiceError} each code of the document's table but 401 */
-export function changePlan(world: World, subscription: Subscription, spec: PlanChangeSpec): PlanChange {
+export function changePlan(world: World, subscription: Subscription, spec: PlanChangeSpec) {
   const { current, target } = plansOf(world, subscription, spec.productId)
   const { now } = world
   const difference = (target.priceCents ?? 0) - (current.priceCents ?? 0)
   // Rule 1: the price alone decides. At the same price nothing is lost by swapping at once.
   const type = difference >= 0 ? 'UPGRADE' : 'DOWNGRADE'
-  const change = { type, targetPriceId: target.id, paymentId: null } as const
-  if (type === 'DOWNGRADE' || spec.effective === 'period_end') {
-    const scheduledFor = subscription.currentCycleDueAt ?? now
-    return {
-      ...record(world, subscription, { ...change, scheduledFor, resetsAnchor: false }),
-      applied: false,
-    }
-  }
+  const isLater = type === 'DOWNGRADE' || spec.effective === 'period_end'
   // Rule 3: the rest of the cycle is charged, or another cadence in full.
-  const resetsAnchor = target.frequencyInDays !== current.frequencyInDays
+  const resetsAnchor = !isLater && target.frequencyInDays !== current.frequencyInDays
   const cents = resetsAnchor ? (target.priceCents ?? 0) : Math.round(difference * restOf(subscription, now))
-  // Rules 4, 5 and 8: the plan swaps when the charge completes, which may wait for 3DS.
-  const isFree = spec.proration === 'none' || cents === 0
+  const isFree = isLater || spec.proration === 'none' || cents === 0
   const payment = isFree ? undefined : chargeUpgrade(world, subscription, spec, target, cents)
-  const paid = { ...change, scheduledFor: now, resetsAnchor, paymentId: payment?.id ?? null }
-  const recorded = record(world, subscription, paid)
-  if (payment !== undefined && payment.status !== 'COMPLETED') return { ...recorded, applied: false, payment }
-  const swapped = applyChange(world, recorded.subscription, recorded.change, payment)
-  return { ...recorded, subscription: swapped, applied: isFree, ...(payment && { payment }) }
+  const recorded = record(world, subscription, {
+    type,
+    targetPriceId: target.id,
+    scheduledFor: (isLater && subscription.currentCycleDueAt) || now,
+    paymentId: payment?.id ?? null,
+    resetsAnchor,
+  })
+  const change = pendingChange(recorded)
+  // Rules 4, 5 and 8: the plan swaps when the charge completes, which may wait for 3DS.
+  const isSwapped = !isLater && (payment === undefined || payment.status === 'COMPLETED')
+  const changed = isSwapped && change ? applyChange(world, recorded, change, payment) : recorded
+  return { subscription: changed, change: changed.changes.at(-1), applied: isSwapped && isFree, payment }
 }
 
 /** Rule 2. */
@@ -85,14 +80,16 @@ function restOf({ periodStart: start, currentCycleDueAt: end }: Subscription, no
   return start === null || end === null ? 1 : Math.min(1, Math.max(0, (end - now) / (end - start)))
 }
 
-type NewChange = Omit<ScheduledChange, 'id' | 'appliedAt' | 'canceledAt'>
-
 /** A newer change takes the place of a pending one. */
-function record(world: World, subscription: Subscription, fields: NewChange) {
+function record(
+  world: World,
+  subscription: Subscription,
+  fields: Omit<ScheduledChange, 'id' | 'appliedAt' | 'canceledAt'>,
+): Subscription {
   const at = world.tick()
   const change = { id: world.makeId('ssc'), ...fields, appliedAt: null, canceledAt: null }
   const changes = [...withoutPendingChange(subscription, at), change]
-  return { subscription: world.update('subscription', subscription, { changes }, at), change }
+  return world.update('subscription', subscription, { changes }, at)
 }
 
 /** @throws {ServiceError} `UPGRADE_REQUIRES_CARD`, `PLAN_CHANGE_DECLINED`, with the charge staying on record */
@@ -104,24 +101,19 @@ function chargeUpgrade(
   priceCents: number,
 ): Payment {
   const { customerId, externalRef, metadata } = subscription
-  const { cardOutcome, successUrl, cancelUrl } = spec
+  const { card, successUrl, cancelUrl } = spec
   const customer = world.find('customer', customerId)
   const saved = spec.useCustomerPaymentMethod ? savedMethod(world, customerId) : undefined
-  const outcome = cardOutcome ?? (saved && customer?.card)
+  const outcome = card ? outcomeOfToken(card.tokenizedInstrument) : saved && customer?.card
   if (outcome === undefined) {
     refuse('UPGRADE_REQUIRES_CARD', 'Send a fresh card in `card.tokenizedInstrument`: none is saved.')
   }
-  const method = (cardOutcome === null ? saved?.type : spec.method) ?? 'CARD'
+  const method = (card ? spec.method : saved?.type) ?? 'CARD'
   const context = { externalRef, metadata, successUrl, cancelUrl }
   const about = { product, customer, subscriptionId: subscription.id, context }
   const created = createPayment(world, { ...about, purpose: 'plan_change', priceCents })
   const payment = chargeCard(world, chooseMethod(world, created, method), outcome, 'present')
-  if (payment.status === 'DECLINED' || payment.status === 'FAILED') {
-    const { id: paymentId, declineCode, declineCategory } = payment
-    const options = { data: { paymentId, declineCode, declineCategory }, keepsChanges: true }
-    refuse('PLAN_CHANGE_DECLINED', `The charge of ${priceCents} cents was declined.`, options)
-  }
-  return payment
+  return assertNotDeclined(payment, 'PLAN_CHANGE_DECLINED')
 }
 
 /** The charge of an upgrade that waited for its buyer has come to an end, one way or the other. */

@@ -1,12 +1,15 @@
 /* What things cost: VAT, the service's fee, and crypto at fixed rates in place of the oracle's. */
 
 import { hash } from 'node:crypto'
+import type { z } from 'zod'
 import { refuse } from './codes.js'
+import type { CRYPTO } from './fields.js'
 import type { Amounts, Currency, Deposit, Payment, Product } from './model.js'
 
-const MINUTE_MS = 60_000
 /** How long a payment is waited for, unless its checkout session or its chain says otherwise. */
-export const CARD_WINDOW_MS = 30 * MINUTE_MS
+export const CARD_WINDOW_MS = 30 * 60_000
+/** How long a deposit is waited for, on these chains. */
+export const WINDOW_MS: Readonly<Record<number, number>> = { 1: 60 * 60_000, 101: 15 * 60_000 }
 
 interface Chain {
   readonly name: string
@@ -15,28 +18,14 @@ interface Chain {
   /** How many confirmations a deposit needs, and how long each takes. */
   readonly confirmations: number
   readonly confirmationMs: number
-  /** How long a deposit is waited for. */
-  readonly windowMs?: number
 }
 
 export const CHAINS: Readonly<Record<number, Chain>> = {
-  1: {
-    name: 'Ethereum',
-    assets: { USDC: 6, USDT: 6, ETH: 18 },
-    confirmations: 12,
-    confirmationMs: 12_000,
-    windowMs: 60 * MINUTE_MS,
-  },
+  1: { name: 'Ethereum', assets: { USDC: 6, USDT: 6, ETH: 18 }, confirmations: 12, confirmationMs: 12_000 },
   8453: { name: 'Base', assets: { USDC: 6, ETH: 18 }, confirmations: 10, confirmationMs: 2_000 },
   42161: { name: 'Arbitrum', assets: { USDC: 6, ETH: 18 }, confirmations: 20, confirmationMs: 1_000 },
   56: { name: 'BSC', assets: { USDC: 18, USDT: 18, BNB: 18 }, confirmations: 15, confirmationMs: 3_000 },
-  101: {
-    name: 'Solana',
-    assets: { USDC: 6, SOL: 9 },
-    confirmations: 32,
-    confirmationMs: 400,
-    windowMs: 15 * MINUTE_MS,
-  },
+  101: { name: 'Solana', assets: { USDC: 6, SOL: 9 }, confirmations: 32, confirmationMs: 400 },
 }
 export const CHAIN_IDS = Object.keys(CHAINS).map(Number)
 
@@ -44,15 +33,9 @@ export const CHAIN_IDS = Object.keys(CHAINS).map(Number)
 const DEFAULT_CHAIN = 8453
 const SOLANA = 101
 
-/** In US cents. */
-const RATE_CENTS: Readonly<Record<string, number>> = {
-  USDC: 100,
-  USDT: 100,
-  ETH: 300_000,
-  BNB: 60_000,
-  SOL: 15_000,
-}
 const NATIVE = ['ETH', 'BNB', 'SOL']
+/** In US cents. */
+const RATE_CENTS: Record<string, number> = { USDC: 100, USDT: 100, ETH: 300_000, BNB: 60_000, SOL: 15_000 }
 const US_CENTS_PER_EURO_CENT = 1.08
 
 /** A deposit of less would not pay for its own network fee. */
@@ -71,11 +54,7 @@ export function inUsCents(cents: number, currency: Currency): number {
   return currency === 'USD' ? cents : Math.round(cents * US_CENTS_PER_EURO_CENT)
 }
 
-export interface CryptoChoice {
-  readonly mode?: Deposit['mode'] | undefined
-  readonly chainId?: number | undefined
-  readonly assetId?: string | undefined
-}
+export type CryptoChoice = z.output<typeof CRYPTO> & { readonly mode?: Deposit['mode'] | undefined }
 
 /** The deposit that would pay for it. @throws {ServiceError} `CRYPTO_ASSET_NOT_ACCEPTED`, `CRYPTO_PAYMENT_BELOW_MIN` */
 export function quote(payment: Payment, product: Product | undefined, crypto: CryptoChoice): Deposit {
@@ -97,28 +76,17 @@ export function quote(payment: Payment, product: Product | undefined, crypto: Cr
   return { chainId, symbol, mode, expected: String(expected), ...nothingYet }
 }
 
-/** The standard rates of some countries, in basis points; every other country has none. */
-const VAT_BPS: Readonly<Record<string, number>> = {
-  AT: 2000,
-  BE: 2100,
-  DE: 1900,
-  DK: 2500,
-  ES: 2100,
-  FI: 2550,
-  FR: 2000,
-  IE: 2300,
-  IT: 2200,
-  LU: 1700,
-  NL: 2100,
-  PL: 2300,
-  PT: 2300,
-  SE: 2500,
+/** Standard rates in basis points, and the countries that have them; every other country has none. */
+const COUNTRIES_BY_VAT_BPS = {
+  ...{ 1700: 'LU', 1900: 'DE', 2000: 'AT FR', 2100: 'BE ES NL', 2200: 'IT' },
+  ...{ 2300: 'IE PL PT', 2500: 'DK SE', 2550: 'FI' },
 }
 const FEE_BPS = 500
 
 /** VAT is charged where the customer's country is known to have it. */
 export function vatRateIn(country: string | null): number | null {
-  return (country !== null && VAT_BPS[country]) || null
+  const rates = Object.entries(COUNTRIES_BY_VAT_BPS)
+  return Number(rates.find(([, countries]) => country && countries.split(' ').includes(country))?.[0]) || null
 }
 
 export function amountsOf(priceCents: number, taxInclusive: boolean, vatRateBps: number | null): Amounts {

@@ -8,13 +8,13 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import pLimit from 'p-limit'
 import { type Courier, createCourier } from './courier.js'
-import { DAY_MS, type Settings } from './model.js'
+import { DAY_MS } from './fields.js'
 import { registerEndpoint } from './operations/merchant.js'
-import type { Engine } from './operations/operation.js'
 import { fallDue } from './paying.js'
 import { createApp } from './server.js'
-import { type Acting, openWorld, type World } from './world.js'
+import { openWorld, type World } from './world.js'
 
 export interface SandboxOptions {
   /** 0, the default: any free one. */
@@ -75,19 +75,24 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     report = () => {},
     retryDelaysMs = [100, 400, 1_500],
     timeoutMs = 5_000,
-    onEndpoint = () => {},
   } = options
+  const { onEndpoint = () => {}, seed = 1, merchantOfRecord = false } = options
   const key = options.key ?? `sk_sandbox_${randomBytes(18).toString('hex')}`
   if (!key.startsWith('sk_sandbox_')) throw new RangeError('The key of a sandbox begins with sk_sandbox_.')
-  const { close, ...acting } = openWorld(options.file ?? null, firstSettings(options, clock()))
+  const now = new Date(options.from ?? clock()).getTime()
+  if (Number.isNaN(now)) throw new RangeError(`Not an instant: ${options.from}`)
+  const first = { seed, now, changedAt: now - 1, made: 0, merchantOfRecord, faults: [], answers: [] }
+  const world = openWorld(options.file ?? null, first)
   try {
-    const courier = createCourier(acting, { retryDelaysMs, timeoutMs, clock, onEndpoint })
-    acting.act((world) => {
+    const courier = createCourier(world, { retryDelaysMs, timeoutMs, clock, onEndpoint })
+    world.act(() => {
       for (const one of options.endpoints ?? []) knowEndpoint(world, one)
     })
+    const inTurn = pLimit(1)
+    const advanceTo = (to: number) => inTurn(() => advance(world, courier, to))
     let url = ''
-    const engine = createEngine(acting, courier)
-    const server = createServer(createApp({ engine, key, baseUrl: () => url, report }))
+    const engine = { world, courier, advance: advanceTo, baseUrl: () => url, report }
+    const server = createServer(createApp(engine, key))
     server.listen(options.port ?? 0, HOST)
     await once(server, 'listening')
     url = `http://${HOST}:${(server.address() as AddressInfo).port}`
@@ -99,7 +104,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
       await courier.stop()
       server.closeAllConnections()
       await closed
-      close()
+      world.close()
     }
     let ended: Promise<void> | null = null
     return {
@@ -112,15 +117,9 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
       },
     }
   } catch (error) {
-    close()
+    world.close()
     throw error
   }
-}
-
-function firstSettings({ from, seed = 1, merchantOfRecord = false }: SandboxOptions, now: number): Settings {
-  const start = from === undefined ? now : new Date(from).getTime()
-  if (Number.isNaN(start)) throw new RangeError(`Not an instant: ${from}`)
-  return { seed, now: start, changedAt: start - 1, made: 0, merchantOfRecord, faults: [], answers: [] }
 }
 
 function knowEndpoint(world: World, { url, secret, generation }: KnownEndpoint): void {
@@ -129,53 +128,34 @@ function knowEndpoint(world: World, { url, secret, generation }: KnownEndpoint):
   else if (known.secret !== secret) world.update('endpoint', known, { secret })
 }
 
-function createEngine({ world, act }: Acting, courier: Courier): Engine {
-  /** Does the next few due things. @returns whether there may be more */
-  const step = (to: number): boolean =>
-    act(() => {
-      let due = world.nextDue(to)
-      const end = (due?.at ?? to) + DAY_MS
-      for (let done = 0; due !== undefined && due.at < end; done += 1) {
-        if (done === STEP) return true
-        fallDue(world, due)
-        due = world.nextDue(to)
-      }
-      if (due === undefined) world.moveTo(to)
-      return due !== undefined
-    })
-
-  async function advance(to: number): Promise<void> {
-    let hasMore = true
-    while (hasMore) {
-      hasMore = step(to)
-      await courier.drain()
-      // Requests get their turn, too.
-      await nextTurn()
-    }
+async function advance(world: World, courier: Courier, to: number): Promise<void> {
+  while (world.act(() => step(world, to))) {
+    await courier.drain()
+    // Requests get their turn, too.
+    await nextTurn()
   }
+  await courier.drain()
+}
 
-  /** One advance at a time. */
-  let last: Promise<void> = Promise.resolve()
-  return {
-    world,
-    act,
-    courier,
-    advance(to) {
-      const next = last.then(() => advance(to))
-      last = next.catch(() => {})
-      return next
-    },
+/** Does the next few due things. @returns whether there may be more */
+function step(world: World, to: number): boolean {
+  let due = world.nextDue(to)
+  const end = (due?.dueAt ?? to) + DAY_MS
+  for (let done = 0; due?.dueAt && due.dueAt < end; done += 1) {
+    if (done === STEP) return true
+    fallDue(world, due)
+    due = world.nextDue(to)
   }
+  if (due === undefined) world.moveTo(to)
+  return due !== undefined
 }
 
 /** Asks over HTTP, like everyone else: what holds for an app holds for a test. */
 function client(url: string, key: string): Omit<Sandbox, 'url' | 'key' | 'stop'> {
   async function ask(method: string, path: string, body?: object): Promise<Record<string, unknown>> {
-    const answer = await fetch(`${url}/sandbox${path}`, {
-      method,
-      headers: { 'X-Service-Api-Key': key, 'Content-Type': 'application/json' },
-      ...(body && { body: JSON.stringify(body) }),
-    })
+    const headers = { 'X-Service-Api-Key': key, 'Content-Type': 'application/json' }
+    const sent = { method, headers, ...(body && { body: JSON.stringify(body) }) }
+    const answer = await fetch(`${url}/sandbox${path}`, sent)
     const { data, message } = (await answer.json()) as { data: Record<string, unknown>; message?: string }
     if (!answer.ok) throw new Error(`${method} /sandbox${path}: ${message} ${JSON.stringify(data ?? {})}`)
     return data

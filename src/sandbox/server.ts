@@ -7,7 +7,8 @@ import { z } from 'zod'
 import { isServiceCode } from '../provider/service-codes.js'
 import { checkoutRoutes } from './checkout.js'
 import { refuse, refuseField, refuseFields, ServiceError } from './codes.js'
-import { DAY_MS, type KeptAnswer } from './model.js'
+import { DAY_MS } from './fields.js'
+import type { KeptAnswer } from './model.js'
 import { CUSTOMER_OPERATIONS } from './operations/customers.js'
 import { MERCHANT_OPERATIONS } from './operations/merchant.js'
 import type { Engine, Operation } from './operations/operation.js'
@@ -31,16 +32,8 @@ export const OPERATIONS: readonly Operation[] = [
   ...SANDBOX_OPERATIONS,
 ]
 
-export interface ServerDeps {
-  readonly engine: Engine
-  readonly key: string
-  /** Where the sandbox is reached; known once it listens. */
-  readonly baseUrl: () => string
-  /** Hears of failures that are bugs. */
-  readonly report: (error: unknown) => void
-}
-
-export function createApp({ engine, key, baseUrl, report }: ServerDeps): Express {
+export function createApp(engine: Engine, key: string): Express {
+  const { world, courier, report } = engine
   const app = express()
   app.disable('x-powered-by')
   app.disable('etag')
@@ -48,37 +41,42 @@ export function createApp({ engine, key, baseUrl, report }: ServerDeps): Express
     res.setHeader('Cache-Control', 'no-store')
     next()
   })
-  app.use('/checkout', checkoutRoutes(engine, baseUrl))
+  app.use('/checkout', checkoutRoutes(engine))
   /** The idempotency keys of requests that are being worked on. */
   const running = new Set<string>()
 
   async function answer(operation: Operation, req: Request, res: Response): Promise<void> {
     const params = req.params as Readonly<Record<string, string>>
     const keyed = keyOf(operation, req)
-    const kept = keyed && engine.act((world) => keptAnswer(world, keyed))
+    const kept = keyed && world.act(() => keptAnswer(world, keyed))
     if (kept) {
       if (keyed.form === 'v2') res.setHeader('Idempotency-Replayed', 'true')
       return void res.status(kept.status).json(kept.body)
     }
-    if (keyed && running.has(keyed.id)) refuseInFlight(keyed)
+    if (keyed && running.has(keyed.id)) {
+      const message = 'The first request with this key is still being worked on. Try again later.'
+      if (keyed.form === 'v2') refuse('IDEMPOTENCY_REQUEST_IN_PROGRESS', message)
+      refuse('IDEMPOTENCY_KEY_CONFLICT', message, { status: 409 })
+    }
     if (keyed) running.add(keyed.id)
     try {
-      await answerOnRequest(engine, operation)
+      await answerOnRequest(world, operation)
       const given = operation.method === 'GET' ? { ...req.query } : (req.body ?? {})
       const input = validated(operation.input, given)
-      const call = { ...engine, input, params, id: Object.values(params)[0] ?? '', baseUrl: baseUrl() }
+      const call = { ...engine, input, params, id: Object.values(params)[0] ?? '' }
       await operation.before?.(call)
-      const data = engine.act((world) => {
+      const data = world.act(() => {
         const done = operation.run(call)
         if (keyed) keepAnswer(world, keyed, operation.status, success(done))
         return done
       })
-      await operation.after?.(call)
+      // A person who does something waits until all have heard of it; an app is answered first.
+      if (operation.generation === 'sandbox' && operation.method !== 'GET') await courier.drain()
       send(res, operation, data)
     } catch (error) {
       // What was wrong with the request itself may be put right and sent with the same key.
       const isKept = error instanceof ServiceError && error.status < 500 && error.keepsChanges
-      if (keyed && isKept) engine.act((world) => keepAnswer(world, keyed, error.status, failure(error)))
+      if (keyed && isKept) world.act(() => keepAnswer(world, keyed, error.status, failure(error)))
       throw error
     } finally {
       if (keyed) running.delete(keyed.id)
@@ -95,7 +93,7 @@ export function createApp({ engine, key, baseUrl, report }: ServerDeps): Express
         await answer(operation, req, res)
       } finally {
         // In the background: the service answers first, and then sends what it has to tell.
-        if (operation.method !== 'GET') engine.courier.drain().catch(report)
+        if (operation.method !== 'GET') courier.drain().catch(report)
       }
     })
   }
@@ -154,14 +152,7 @@ function keptAnswer(world: World, { id, fingerprint, form }: Keyed): KeptAnswer 
 }
 
 function keepAnswer(world: World, { id, fingerprint }: Keyed, status: number, body: unknown): void {
-  world.put('answer', { id, fingerprint, status, body, createdAt: world.now, updatedAt: world.now })
-}
-
-/** The first request with this key is still being worked on. */
-function refuseInFlight({ form }: Keyed): never {
-  const message = 'The first request with this key is still being worked on. Try again later.'
-  if (form === 'v2') refuse('IDEMPOTENCY_REQUEST_IN_PROGRESS', message)
-  refuse('IDEMPOTENCY_KEY_CONFLICT', message, { status: 409 })
+  world.put('answer', { id, fingerprint, status, body, createdAt: world.now })
 }
 
 /** What zod says becomes the clause that follows a field's name. */
@@ -185,9 +176,9 @@ function validated(schema: z.ZodType, value: unknown): unknown {
 }
 
 /** A refusal, or slowness, that somebody has asked for: see the faults. */
-async function answerOnRequest({ act }: Engine, { method, path, generation }: Operation): Promise<void> {
+async function answerOnRequest(world: World, { method, path, generation }: Operation): Promise<void> {
   if (generation === 'sandbox' || generation === 'open') return
-  const asked = act((world) => {
+  const asked = world.act(() => {
     const { answers } = world.settings
     const found = answers.find(({ operation }) => operation === null || operation === `${method} ${path}`)
     if (found === undefined) return null

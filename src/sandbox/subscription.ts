@@ -2,8 +2,9 @@
 
 import { refuse } from './codes.js'
 import { tellMethod, tellSubscription } from './events.js'
+import { DAY_MS } from './fields.js'
 import type { Payment, Product, SavedMethod, ScheduledChange, Subscription } from './model.js'
-import { CARD_METHODS, DAY_MS, NEW_SUBSCRIPTION } from './model.js'
+import { CARD_METHODS, NEW_SUBSCRIPTION } from './model.js'
 import { chargeCard, chooseMethod, createPayment, type PaymentSpec, withdraw } from './payment.js'
 import { pendingChange } from './views-v3.js'
 import type { World } from './world.js'
@@ -29,18 +30,13 @@ export interface SubscriptionSpec
 
 /** A subscription that waits for its first payment. */
 export function createSubscription(world: World, { totalCycles, ...checkout }: SubscriptionSpec) {
-  const at = world.tick()
   const subscription = world.put('subscription', {
-    id: world.makeId('sub'),
+    ...world.fresh('sub'),
     ...NEW_SUBSCRIPTION,
+    ...checkout.context,
     customerId: checkout.customer?.id ?? null,
     productId: checkout.product.id,
-    status: 'INCOMPLETE',
     totalCycles,
-    changes: [],
-    ...checkout.context,
-    createdAt: at,
-    updatedAt: at,
   })
   const of = { purpose: 'cycle', subscriptionId: subscription.id } as const
   return { subscription, payment: createPayment(world, { ...checkout, ...of }) }
@@ -65,7 +61,7 @@ function confirmCycle(world: World, subscription: Subscription, payment: Payment
   const isChanged = !isFirst && change?.targetPriceId === payment.productId
   const swapped = isChanged ? applyChange(world, subscription, change, payment) : subscription
   const isCard = payment.deposit === null
-  if (isCard && subscription.rail !== 'card') saveMethod(world, payment)
+  if (isCard && subscription.rail !== 'card') keepCard(world, payment)
   const start = subscription.currentCycleDueAt ?? world.now
   const length = cycleMs(world, payment.productId)
   // A short cycle that was paid late begins with its payment; otherwise the anchor stays where it was.
@@ -77,12 +73,12 @@ function confirmCycle(world: World, subscription: Subscription, payment: Payment
     currentCycle: subscription.currentCycle + 1,
     periodStart: begin,
     currentCycleDueAt: begin + length,
+    dueAt: begin + length,
     renewalAttempt: 0,
     nextRenewalAttemptAt: null,
     lastDeclineCategory: null,
     renewalPaymentId: null,
   })
-  world.schedule(active.id, begin + length)
   tellSubscription(world, isFirst ? 'subscription.created' : 'subscription.renewed', active, payment)
 }
 
@@ -101,10 +97,9 @@ export function applyChange(
 ): Subscription {
   const { now } = world
   const currentCycleDueAt = now + cycleMs(world, productId)
-  if (resetsAnchor) world.schedule(subscription.id, currentCycleDueAt)
   const at = world.tick()
   const changes = subscription.changes.map((one) => (one.id === id ? { ...one, appliedAt: at } : one))
-  const anchor = resetsAnchor && { periodStart: now, currentCycleDueAt }
+  const anchor = resetsAnchor && { periodStart: now, currentCycleDueAt, dueAt: currentCycleDueAt }
   const swapped = world.update('subscription', subscription, { productId, changes, ...anchor }, at)
   tellSubscription(world, 'subscription.updated', swapped, payment)
   return swapped
@@ -122,16 +117,14 @@ function cycleMs(world: World, productId: string): number {
 }
 
 /** The card that paid is kept for the charges to come, unless one is kept already. */
-function saveMethod(world: World, { customerId, method }: Payment): void {
+function keepCard(world: World, { customerId, method }: Payment): void {
   const type = CARD_METHODS.find((one) => one === method)
   if (customerId === null || type === undefined || savedMethod(world, customerId) !== undefined) return
   attachMethod(world, customerId, type)
 }
 
 export function attachMethod(world: World, customerId: string, type: SavedMethod['type']): SavedMethod {
-  const at = world.tick()
-  const id = world.makeId('pm')
-  const fields = { id, customerId, type, last4: '4242', revokedAt: null, createdAt: at, updatedAt: at }
+  const fields = { ...world.fresh('pm'), customerId, type, last4: '4242', revokedAt: null }
   const method = world.put('method', fields)
   tellMethod(world, 'attached', method)
   return method
@@ -147,12 +140,11 @@ export function savedMethod(world: World, customerId: string | null): SavedMetho
 export function subscriptionDue(world: World, subscription: Subscription): void {
   if (subscription.status === 'ACTIVE') return void periodEnds(world, subscription)
   const payment = world.find('payment', subscription.renewalPaymentId)
-  if (subscription.status !== 'PAST_DUE' || payment === undefined) return
-  if (subscription.rail === 'card') {
+  if (payment && subscription.rail === 'card') {
     attemptRenewal(world, subscription, payment, subscription.renewalAttempt + 1)
-  } else if (isArriving(payment)) {
+  } else if (payment && isArriving(payment)) {
     // It has come in time.
-    world.schedule(subscription.id, world.now + DAY_MS)
+    world.put('subscription', { ...subscription, dueAt: world.now + DAY_MS })
   } else {
     end(world, subscription, 'EXPIRED')
   }
@@ -171,8 +163,8 @@ function periodEnds(world: World, subscription: Subscription): void {
   if (isLast || product === undefined) return void end(world, subscription, 'EXPIRED')
   const renewal = renewalPayment(world, subscription, product)
   if (subscription.rail === 'card') return void attemptRenewal(world, subscription, renewal, 1)
-  const due = world.update('subscription', subscription, { status: 'PAST_DUE', renewalPaymentId: renewal.id })
-  world.schedule(due.id, world.now + GRACE_MS)
+  const late = { status: 'PAST_DUE', renewalPaymentId: renewal.id, dueAt: world.now + GRACE_MS } as const
+  const due = world.update('subscription', subscription, late)
   tellSubscription(world, 'subscription.past_due', due, renewal)
 }
 
@@ -216,11 +208,11 @@ function attemptRenewal(world: World, subscription: Subscription, payment: Payme
     status: 'PAST_DUE',
     renewalAttempt: attempt,
     nextRenewalAttemptAt: next,
+    dueAt: next,
     lastDeclineCategory: charged.declineCategory,
     renewalPaymentId: charged.id,
   })
   if (next === null) return void end(world, failed, 'EXPIRED')
-  world.schedule(failed.id, next)
   if (attempt === 1) tellSubscription(world, 'subscription.past_due', failed, charged)
 }
 
@@ -244,14 +236,20 @@ export function cancelSubscription(world: World, subscription: Subscription, atP
 }
 
 function end(world: World, subscription: Subscription, status: 'CANCELED' | 'EXPIRED'): Subscription {
-  world.unschedule(subscription.id)
   const payment = world.find('payment', subscription.renewalPaymentId)
   const isUnpaid = payment?.status === 'PENDING' || payment?.status === 'PARTIAL'
   // First, so that the end and what is told of it have the same instant.
   const last = isUnpaid ? withdraw(world, payment, 'subscription ended') : payment
   const at = world.tick()
   const changes = withoutPendingChange(subscription, at)
-  const over = { status, endedAt: at, currentCycleDueAt: null, nextRenewalAttemptAt: null, changes }
+  const over = {
+    status,
+    endedAt: at,
+    dueAt: null,
+    currentCycleDueAt: null,
+    nextRenewalAttemptAt: null,
+    changes,
+  }
   const ended = world.update('subscription', subscription, over, at)
   const told = status === 'CANCELED' ? 'subscription.canceled' : 'subscription.expired'
   tellSubscription(world, told, ended, last)

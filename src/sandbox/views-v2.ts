@@ -2,11 +2,11 @@
 
 import type { Customer, Payment, PaymentStatus, Subscription } from './model.js'
 import { inUsCents } from './pricing.js'
-import { assetView, iso, isoOrNull, type Parties, shown } from './views-v3.js'
+import { accessEnd, assetView, customerOf, emailOf, isoOrNull, shown } from './views-v3.js'
 import type { World } from './world.js'
 
 /** The document gives the names, and the sandbox what they stand for. */
-const STATUS_NAMES = {
+const LEGACY_NAMES = {
   PENDING: 'PENDING',
   PENDING_3DS: 'PENDING',
   PENDING_REDIRECT: 'PENDING',
@@ -25,11 +25,11 @@ const STATUS_NAMES = {
 /** Where the status alone does not tell. */
 const OTHER_NAMES = ['INITIATED', 'CHARGEBACK', 'TX_SUCCESS', 'CHECKOUT_FAILED'] as const
 
-export const LEGACY_PAYMENT_STATUSES = [...OTHER_NAMES, ...Object.values(STATUS_NAMES)]
+export const LEGACY_PAYMENT_STATUSES = [...OTHER_NAMES, ...Object.values(LEGACY_NAMES)]
 
 export function legacyStatus(payment: Payment): (typeof LEGACY_PAYMENT_STATUSES)[number] {
   const { status, chargebackAt, method, deposit, statusTimeline } = payment
-  const name = STATUS_NAMES[status]
+  const name = LEGACY_NAMES[status]
   if (chargebackAt !== null) return 'CHARGEBACK'
   if (status === 'PENDING' && method === null) return 'INITIATED'
   if (status === 'COMPLETED' && deposit !== null) return 'TX_SUCCESS'
@@ -37,76 +37,69 @@ export function legacyStatus(payment: Payment): (typeof LEGACY_PAYMENT_STATUSES)
   return name === 'FAILED' && deposit === null && !wasAuthorized ? 'CHECKOUT_FAILED' : name
 }
 
-const valueUsd = ({ grossAmountCents, currency }: Payment): string =>
-  String(inUsCents(grossAmountCents, currency))
+/** What v2 has another form of, wherever it shows a payment. */
+const legacyFields = (payment: Payment) => ({
+  status: legacyStatus(payment),
+  priceCents: String(payment.priceCents),
+  valueUsd: String(inUsCents(payment.grossAmountCents, payment.currency)),
+  txHash: payment.deposit?.txHash ?? null,
+})
 
 /** An item of the payment list; `GET /api/payment/:paymentId` shows the same. */
-export function legacyPaymentView(payment: Payment, world: World): object {
-  const { deposit, customerId } = payment
-  return {
-    ...shown(payment, 'id customerId productId subscriptionId method currency metadata externalRef'),
-    ...shown(payment, 'grossAmountCents merchantNetCents vatAmountCents customFields successUrl cancelUrl'),
-    ...shown(payment, 'createdAt expiresAt canceledAt cancelReason'),
-    txHash: deposit?.txHash ?? null,
-    customerEmail: world.find('customer', customerId)?.email ?? null,
-    tokenAmount: deposit?.expected ?? null,
-    valueUsd: valueUsd(payment),
-    priceCents: String(payment.priceCents),
-    status: legacyStatus(payment),
-    asset: deposit && assetView(deposit),
-    isSandbox: true,
-  }
-}
+export const legacyPaymentView = (payment: Payment, world: World): object => ({
+  ...shown(payment, 'id customerId productId subscriptionId method currency metadata externalRef'),
+  ...shown(payment, 'grossAmountCents merchantNetCents vatAmountCents customFields successUrl cancelUrl'),
+  ...shown(payment, 'createdAt expiresAt canceledAt cancelReason'),
+  ...legacyFields(payment),
+  customerEmail: emailOf(payment, world),
+  tokenAmount: payment.deposit?.expected ?? null,
+  asset: payment.deposit && assetView(payment.deposit),
+  isSandbox: true,
+})
 
-export function legacySubscriptionView(subscription: Subscription, world: World): object {
-  return {
-    ...shown(subscription, 'id status productId customerId cancelAtPeriodEnd externalRef metadata'),
-    ...shown(subscription, 'createdAt updatedAt'),
-    customerEmail: world.find('customer', subscription.customerId)?.email ?? null,
-    expiresAt: isoOrNull(subscription.currentCycleDueAt ?? subscription.endedAt),
-    isSandbox: true,
-  }
-}
+export const legacySubscriptionView = (subscription: Subscription, world: World): object => ({
+  ...shown(subscription, 'id status productId customerId cancelAtPeriodEnd externalRef metadata'),
+  ...shown(subscription, 'createdAt updatedAt'),
+  customerEmail: emailOf(subscription, world),
+  expiresAt: accessEnd(subscription),
+  isSandbox: true,
+})
 
-export function legacyCustomerView(customer: Customer): object {
-  return shown(customer, 'id email name createdAt updatedAt')
-}
+export const legacyCustomerView = (customer: Customer): object =>
+  shown(customer, 'id email name createdAt updatedAt')
 
 /** A payment within the record of a customer that was found by email. */
 export function customerPaymentView(payment: Payment): object {
   const { deposit, grossAmountCents } = payment
+  const { status, valueUsd } = legacyFields(payment)
   const decimals = deposit === null ? 2 : assetView(deposit).decimals
   const amount = deposit?.expected ?? String(grossAmountCents)
   const own = shown(payment, 'id productId method currency createdAt updatedAt')
-  return { ...own, status: legacyStatus(payment), amount, decimals, valueUsd: valueUsd(payment) }
+  return { ...own, status, amount, decimals, valueUsd }
 }
 
 /** As payment events show the buyer; null where nobody is known. */
-function buyerOf({ customerId }: Payment, customer: Customer | undefined): object {
-  return {
-    customerId,
-    customerEmail: customer?.email ?? null,
-    customerCommunityId: customer?.communityId ?? null,
-    customerMessengerId: customer?.messengerId ?? null,
-  }
-}
+const buyerView = (payment: Payment, world: World): object => ({
+  customerId: payment.customerId,
+  customerEmail: emailOf(payment, world),
+  customerCommunityId: customerOf(payment, world)?.communityId ?? null,
+  customerMessengerId: customerOf(payment, world)?.messengerId ?? null,
+})
 
 /** The `data` of a legacy payment event. */
-export function legacyPaymentData(payment: Payment, { customer }: Parties): object {
+export function legacyPaymentData(payment: Payment, world: World): object {
   const { deposit, method, purpose } = payment
+  const customer = customerOf(payment, world)
   const isCard = deposit === null
   return {
     payment: {
       ...shown(payment, 'id subscriptionId productId currency'),
-      status: legacyStatus(payment),
-      valueUsd: valueUsd(payment),
-      priceCents: String(payment.priceCents),
+      ...legacyFields(payment),
       vatAmountCents: isCard ? payment.vatAmountCents : null,
       totalAmountCents: isCard ? payment.grossAmountCents : null,
       refundedAmountCents: isCard ? payment.refundedAmountCents : null,
-      txHash: deposit?.txHash ?? null,
       source: method === null ? null : isCard ? 'FIAT' : 'CRYPTO',
-      ...buyerOf(payment, customer),
+      ...buyerView(payment, world),
       customerCommunityUsername: customer?.communityUsername ?? null,
       customerMessengerUsername: customer?.messengerUsername ?? null,
     },
@@ -119,37 +112,32 @@ export function legacyPaymentData(payment: Payment, { customer }: Parties): obje
   }
 }
 
-function lastPaymentView(payment: Payment): object {
-  const own = shown(payment, 'id currency createdAt')
-  return { ...own, status: legacyStatus(payment), priceCents: String(payment.priceCents) }
-}
-
-const ACCOUNTS = 'email communityId messengerId communityUsername messengerUsername'
-
 /** The `data` of a legacy subscription event. */
 export function legacySubscriptionData(
   subscription: Subscription,
-  { customer }: Parties,
+  world: World,
   last: Payment | undefined,
 ): object {
-  const { customerId, currentCycleDueAt, endedAt } = subscription
-  const expiresAt = isoOrNull(currentCycleDueAt ?? endedAt)
+  const { status, priceCents } = last ? legacyFields(last) : {}
+  const accounts = 'email communityId messengerId communityUsername messengerUsername'
   return {
-    subscription: { ...shown(subscription, 'id status productId'), expiresAt },
-    lastPayment: last ? lastPaymentView(last) : null,
-    customer: { id: customerId, ...shown(customer, ACCOUNTS) },
+    subscription: { ...shown(subscription, 'id status productId'), expiresAt: accessEnd(subscription) },
+    lastPayment: last ? { ...shown(last, 'id currency createdAt'), status, priceCents } : null,
+    customer: { id: subscription.customerId, ...shown(customerOf(subscription, world), accounts) },
     context: shown(subscription, 'externalRef metadata'),
   }
 }
 
 /** The `data` of `PAYMENT_SETTLED`: one payout of one payment. */
-export function settledData(payment: Payment, customer: Customer | undefined, payoutId: string): object {
-  const { currency, merchantNetCents, paymentSettledAt, externalRef } = payment
-  const paidOutAt = iso(paymentSettledAt ?? 0)
-  const priceCents = String(payment.priceCents)
-  const own = shown(payment, 'id productId subscriptionId currency grossAmountCents merchantNetCents')
+export function settledData(payment: Payment, world: World, payoutId: string): object {
+  const { currency, merchantNetCents: payoutAmountCents, paymentSettledAt } = payment
+  const { priceCents } = legacyFields(payment)
+  const own = shown(
+    payment,
+    'id productId subscriptionId currency grossAmountCents merchantNetCents externalRef',
+  )
   return {
-    payouts: [{ id: payoutId, payoutAmountCents: merchantNetCents, currency, paidOutAt }],
-    payments: [{ ...own, externalRef, payoutId, priceCents, ...buyerOf(payment, customer) }],
+    payouts: [{ id: payoutId, payoutAmountCents, currency, paidOutAt: isoOrNull(paymentSettledAt) }],
+    payments: [{ ...own, payoutId, priceCents, ...buyerView(payment, world) }],
   }
 }

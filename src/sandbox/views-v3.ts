@@ -1,10 +1,20 @@
 /* The records as v3 shows them: in answers, and, in snake_case, in events. */
 
-import type { Customer, Deposit, Endpoint, Payment, Product, Subscription, Words } from './model.js'
+import type {
+  Customer,
+  Deposit,
+  Endpoint,
+  Payment,
+  Product,
+  SavedMethod,
+  ScheduledChange,
+  Subscription,
+  Words,
+} from './model.js'
 import { assetOf, CHAINS } from './pricing.js'
 import type { World } from './world.js'
 
-const ORGANIZATION_ID = 'org_sandbox'
+const organizationId = 'org_sandbox'
 export const API_VERSION = '3.0.0-beta'
 
 export const iso = (instant: number): string => new Date(instant).toISOString()
@@ -38,60 +48,52 @@ export function productFields(product: Product): object {
   }
 }
 
-export function productView(product: Product): object {
-  const own = shown(product, 'isCustomPrice taxInclusive updatedAt')
-  return { organizationId: ORGANIZATION_ID, ...productFields(product), ...own }
-}
+export const productView = (product: Product): object => ({
+  organizationId,
+  ...productFields(product),
+  ...shown(product, 'isCustomPrice taxInclusive updatedAt'),
+})
 
-export function customerView(customer: Customer): object {
-  const billingAddress = customer.country && { country: customer.country }
-  const own = shown(customer, 'id email name createdAt updatedAt')
-  return { organizationId: ORGANIZATION_ID, ...own, billingAddress }
-}
+export const customerView = (customer: Customer): object => ({
+  organizationId,
+  ...shown(customer, 'id email name createdAt updatedAt'),
+  billingAddress: customer.country && { country: customer.country },
+})
 
-/** Of a saved payment method. */
-export const METHOD_FIELDS = 'id customerId type last4 createdAt'
+export const methodView = (method: SavedMethod): object => shown(method, 'id customerId type last4 createdAt')
 
-export function endpointView(endpoint: Endpoint): object {
-  const apiVersion = endpoint.generation === 'v3' ? API_VERSION : '2'
-  const own = shown(endpoint, 'id url description enabledEvents isActive createdAt updatedAt')
-  return { organizationId: ORGANIZATION_ID, ...own, apiVersion }
-}
+export const endpointView = (endpoint: Endpoint): object => ({
+  organizationId,
+  ...shown(endpoint, 'id url description enabledEvents isActive createdAt updatedAt'),
+  apiVersion: endpoint.generation === 'v3' ? API_VERSION : '2',
+})
 
-type Change = Subscription['changes'][number]
+export const changeView = (change: ScheduledChange): object =>
+  shown(change, 'id type targetPriceId scheduledFor appliedAt canceledAt')
 
-export function scheduledChangeView(change: Change): object {
-  return shown(change, 'id type targetPriceId scheduledFor appliedAt canceledAt')
-}
-
-export function pendingChange({ changes }: Subscription): Change | null {
+export function pendingChange({ changes }: Subscription): ScheduledChange | null {
   return changes.find(({ appliedAt, canceledAt }) => appliedAt === null && canceledAt === null) ?? null
 }
 
-export function subscriptionView(subscription: Subscription): object {
-  return {
-    organizationId: ORGANIZATION_ID,
-    ...shown(subscription, 'id customerId productId status externalRef createdAt updatedAt'),
-    ...shown(subscription, 'currentCycle totalCycles currentCycleDueAt cancelAtPeriodEnd'),
-    ...shown(subscription, 'renewalAttempt nextRenewalAttemptAt lastDeclineCategory'),
-    trialEndAt: null,
-  }
-}
+export const subscriptionView = (subscription: Subscription): object => ({
+  organizationId,
+  ...shown(subscription, 'id customerId productId status externalRef createdAt updatedAt'),
+  ...shown(subscription, 'currentCycle totalCycles currentCycleDueAt cancelAtPeriodEnd'),
+  ...shown(subscription, 'renewalAttempt nextRenewalAttemptAt lastDeclineCategory'),
+  trialEndAt: null,
+})
 
 /** One alone shows the plan change that is queued, too. */
 export function wholeSubscriptionView(subscription: Subscription): object {
   const change = pendingChange(subscription)
-  return { ...subscriptionView(subscription), scheduledChange: change && scheduledChangeView(change) }
+  return { ...subscriptionView(subscription), scheduledChange: change && changeView(change) }
 }
 
-export function paymentView(payment: Payment, world: World): object {
-  return paymentFields(payment, world.find('product', payment.productId))
-}
-
-function paymentFields(payment: Payment, product: Product | undefined): Record<string, unknown> {
+export function paymentView(payment: Payment, world: World): Record<string, unknown> {
   const { deposit, currency } = payment
+  const product = world.find('product', payment.productId)
   return {
-    organizationId: ORGANIZATION_ID,
+    organizationId,
     ...shown(payment, 'id customerId productId subscriptionId status declineCode declineCategory currency'),
     displayName: product?.name ?? null,
     displayDescription: product?.description ?? null,
@@ -106,8 +108,8 @@ function paymentFields(payment: Payment, product: Product | undefined): Record<s
     refundedAmountCents: payment.refundedAmountCents || null,
     cryptoSettlementMode: deposit?.mode ?? null,
     settlementAsset: deposit && (deposit.mode === 'AUTOSWAP' ? 'USDC' : deposit.symbol),
-    settlementRecipient: deposit && address(`merchant ${deposit.chainId}`),
-    depositAddress: deposit && address(payment.id),
+    settlementRecipient: deposit && madeUpAddress(`merchant ${deposit.chainId}`),
+    depositAddress: deposit && madeUpAddress(payment.id),
     settlementTxHash: payment.paymentSettledAt === null ? null : (deposit?.txHash ?? null),
     settlementChainId: deposit?.chainId ?? null,
     ...shown(payment, 'successUrl cancelUrl externalRef metadata'),
@@ -118,8 +120,9 @@ function paymentFields(payment: Payment, product: Product | undefined): Record<s
   }
 }
 
-/** Made up, and the same each time: nothing is ever sent there. */
-const address = (text: string): string => `0x${Buffer.from(text).toString('hex').padEnd(40, '0').slice(-40)}`
+/** The same each time: nothing is ever sent there. */
+const madeUpAddress = (text: string): string =>
+  `0x${Buffer.from(text).toString('hex').padEnd(40, '0').slice(-40)}`
 
 export function assetView({ chainId, symbol }: Deposit) {
   const { decimals = 0, address = 'NATIVE' } = assetOf(chainId, symbol) ?? {}
@@ -133,41 +136,46 @@ function depositView({ chainId, expected, received, observed, detectedAt, warnin
   return { expected, received, remaining: String(remaining > 0n ? remaining : 0n), confirmations, warnings }
 }
 
-/** Who and what an event is about, one level down. */
-export interface Parties {
-  readonly customer: Customer | undefined
-  readonly product: Product | undefined
-}
-
 /** The `data` of a payment event: the payment's own fields, of which the document shows three. */
-export function paymentData(payment: Payment, { product }: Parties): object {
-  const { statusTimeline, ...fields } = paymentFields(payment, product)
-  return { ...objectData('payment', fields), status: payment.status.toLowerCase() }
+export function paymentData(payment: Payment, world: World): object {
+  const { statusTimeline, ...fields } = paymentView(payment, world)
+  return { ...eventData('payment', fields), status: payment.status.toLowerCase() }
 }
 
 /** The `data` of a subscription event, field by field as the document has it. */
-export function subscriptionData(subscription: Subscription, { customer, product }: Parties): object {
-  const { customerId, productId, currentCycleDueAt, endedAt } = subscription
-  const { name, priceCents = null, currency, frequencyInDays } = product ?? {}
-  const plan = { id: productId, name, priceCents: String(priceCents), currency, frequencyInDays }
+export function subscriptionData(subscription: Subscription, world: World): object {
+  const { customerId, productId, status } = subscription
+  const product = world.find('product', productId)
   return {
-    ...objectData('subscription', shown(subscription, 'id currentCycle totalCycles cancelAtPeriodEnd')),
-    status: subscription.status.toLowerCase(),
-    expires_at: isoOrNull(currentCycleDueAt ?? endedAt),
-    organization_id: ORGANIZATION_ID,
-    customer: { object: 'customer', id: customerId, email: customer?.email ?? null },
-    product: objectData('product', plan),
+    ...eventData('subscription', shown(subscription, 'id currentCycle totalCycles cancelAtPeriodEnd')),
+    status: status.toLowerCase(),
+    expires_at: accessEnd(subscription),
+    organization_id: organizationId,
+    customer: { object: 'customer', id: customerId, email: emailOf(subscription, world) },
+    product: eventData('product', {
+      ...{ id: productId, name: product?.name, priceCents: String(product?.priceCents ?? null) },
+      ...{ currency: product?.currency, frequencyInDays: product?.frequencyInDays },
+    }),
   }
 }
 
-export function objectData(object: string, view: object): object {
-  return { object, ...inSnakeCase(view) }
-}
+export const accessEnd = ({ currentCycleDueAt, endedAt }: Subscription) =>
+  isoOrNull(currentCycleDueAt ?? endedAt)
+
+type Owned = Pick<Payment, 'customerId'>
+export const customerOf = ({ customerId }: Owned, world: World) => world.find('customer', customerId)
+export const emailOf = (record: Owned, world: World) => customerOf(record, world)?.email ?? null
+
+export const eventData = (object: string, view: object): object => ({ object, ...inSnakeCase(view) })
+
+/** Of each name of a field: every event has the same ones. */
+const SNAKE_CASE = new Map<string, string>()
 
 function inSnakeCase(value: object): object {
   const entries = Object.entries(value).map(([name, one]) => {
     const isNested = typeof one === 'object' && one !== null && !Array.isArray(one) && name !== 'metadata'
-    const snake = name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+    const snake = SNAKE_CASE.get(name) ?? name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+    SNAKE_CASE.set(name, snake)
     return [snake, isNested ? inSnakeCase(one) : one]
   })
   return Object.fromEntries(entries)

@@ -209,6 +209,16 @@ describe('a customer', () => {
     expect(service.receiver.types()).toEqual(['customer.created', 'customer.updated', 'customer.created'])
   })
 
+  it('that is made by hand keeps the accounts that the request names', async () => {
+    const service = await startHeard(['v2'])
+    const accounts = { communityId: '810', messengerUsername: 'ada' }
+    await service.data('POST /sandbox/customers', { email: 'ada@example.com', ...accounts })
+    await service.pay((await createPayment(service)).id)
+    expect(service.receiver.received.at(-1)?.event.data.payment).toMatchObject({
+      ...{ customerCommunityId: '810', customerMessengerUsername: 'ada', customerMessengerId: null },
+    })
+  })
+
   it('that is deleted is gone from both lists, and so are its cards', async () => {
     const service = await startHeard()
     const { id, customerId } = await subscribe(service)

@@ -1,56 +1,40 @@
-import { z } from 'zod'
+import type { z } from 'zod'
 import { refuseField } from '../codes.js'
 import { EVENT_TYPES } from '../events.js'
-import { CURRENCIES, type Endpoint, type Generation, type Payment, type Subscription } from '../model.js'
+import { changesOf } from '../fields.js'
+import { CURRENCIES, ENDPOINT, type Endpoint, type Payment, type Subscription } from '../model.js'
 import { isRunning } from '../subscription.js'
 import { endpointView } from '../views-v3.js'
 import type { World } from '../world.js'
 import { customerNamed } from './customers.js'
-import { changesOf, TEXT, WEB_URL } from './fields.js'
 import { type Call, found, operation, updated } from './operation.js'
 import { productNamed } from './products.js'
 
-const FIELDS = z.object({
-  url: WEB_URL,
-  description: z.string().max(500).default(''),
-  enabledEvents: z.array(z.string()).default([]),
-  isActive: z.boolean().default(true),
-})
-const CHANGES = changesOf(FIELDS)
-const ENDPOINT = FIELDS.extend({
-  /** Which events it hears: v2 has its address in the dashboard, which a sandbox lacks. */
-  generation: z.enum(['v3', 'v2']).default('v3'),
-  /** One that the receiver knows already; left out: a fresh one. */
-  secret: TEXT.optional(),
-})
+const CHANGES = changesOf(ENDPOINT.omit({ generation: true, secret: true }))
 
-function assertKnownTypes(types: readonly string[], generation: Generation): void {
-  const wrong = types.filter((type) => !EVENT_TYPES[generation].includes(type))
+/** Keeps an endpoint. @throws {ServiceError} `VALIDATION_ERROR` if it asks for types of events that there are not */
+function kept(world: World, endpoint: Endpoint): Endpoint {
+  const { generation, enabledEvents } = endpoint
+  const wrong = enabledEvents.filter((type) => !EVENT_TYPES[generation].includes(type))
   if (wrong.length > 0) refuseField('enabledEvents', `${wrong.join(', ')}: no types of ${generation}`)
+  return world.put('endpoint', endpoint)
 }
 
 export function registerEndpoint(world: World, body: z.input<typeof ENDPOINT>): Endpoint {
   const { secret = world.makeId('whsec'), ...fields } = ENDPOINT.parse(body)
-  assertKnownTypes(fields.enabledEvents, fields.generation)
-  const at = world.tick()
-  return world.put('endpoint', { id: world.makeId('whep'), ...fields, secret, createdAt: at, updatedAt: at })
+  return kept(world, { ...fields, secret, ...world.fresh('whep') })
 }
-
-const addEndpoint = ({ world, input }: Call<typeof ENDPOINT>) => registerEndpoint(world, input)
 
 function updateEndpoint(call: Call<typeof CHANGES>): Endpoint {
   const endpoint = found(call.world, 'endpoint', call.id, 'NOT_FOUND')
   // The documents require no field here and show no other way to read an endpoint: a change of nothing shows it.
   if (Object.keys(call.input).length === 0) return endpoint
-  const changed = { ...updated(endpoint, call.input), updatedAt: call.world.tick() }
-  assertKnownTypes(changed.enabledEvents, changed.generation)
-  return call.world.put('endpoint', changed)
+  return kept(call.world, { ...updated(endpoint, call.input), updatedAt: call.world.tick() })
 }
 
 function rotateSecret({ world, id }: Call): Endpoint {
   const endpoint = found(world, 'endpoint', id, 'WEBHOOK_ENDPOINT_NOT_FOUND')
-  const secret = world.makeId('whsec')
-  return world.put('endpoint', { ...endpoint, secret, updatedAt: world.tick() })
+  return world.update('endpoint', endpoint, { secret: world.makeId('whsec') })
 }
 
 const secretView = (endpoint: Endpoint): object => ({ ...endpointView(endpoint), secret: endpoint.secret })
@@ -108,7 +92,12 @@ export const MERCHANT_OPERATIONS = [
     customerId: id,
     ...sumsOf(world, ({ customerId }) => customerId === id),
   })),
-  operation('POST /v3/webhook-endpoints', { status: 201, input: ENDPOINT }, addEndpoint, secretView),
+  operation(
+    'POST /v3/webhook-endpoints',
+    { status: 201, input: ENDPOINT },
+    ({ world, input }) => registerEndpoint(world, input),
+    secretView,
+  ),
   operation('PATCH /v3/webhook-endpoints/:id', { input: CHANGES }, updateEndpoint, endpointView),
   operation('POST /v3/webhook-endpoints/:id/rotate-secret', {}, rotateSecret, secretView),
   operation('GET /v3/notification-preferences', {}, ({ world: { settings } }) => ({

@@ -4,15 +4,20 @@ import { z } from 'zod'
 import type { ServiceCode } from '../../provider/service-codes.js'
 import { refuse } from '../codes.js'
 import type { Courier } from '../courier.js'
+import { CURSOR_QUERY, cursorAt, PAGE_QUERY } from '../fields.js'
 import type { Kind, Records } from '../model.js'
-import type { Acting, Placed, Span, Where, World } from '../world.js'
-import { CURSOR_QUERY, cursorAt, PAGE_QUERY } from './fields.js'
+import type { Where, World } from '../world.js'
 
-/** What operations reach, beside the world. */
-export interface Engine extends Acting {
+/** What operations reach. */
+export interface Engine {
+  readonly world: World
   readonly courier: Courier
   /** Resolves once all that fell due up to that instant is done, and delivered or given up. */
-  advance(to: number): Promise<void>
+  readonly advance: (to: number) => Promise<void>
+  /** Where the sandbox is reached, without a slash at its end; known once it listens. */
+  readonly baseUrl: () => string
+  /** Hears of failures that are bugs. */
+  readonly report: (error: unknown) => void
 }
 
 /** One request, checked. */
@@ -22,11 +27,9 @@ export interface Call<Input extends z.ZodType = z.ZodType> extends Engine {
   readonly params: Readonly<Record<string, string>>
   /** The first of the path's parameters; empty if it has none. */
   readonly id: string
-  /** Where the sandbox is reached, without a slash at its end. */
-  readonly baseUrl: string
 }
 
-export interface Operation {
+export interface Operation<Input extends z.ZodType = z.ZodType> {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   readonly path: string
   /** `open` needs no key, and has no envelope. */
@@ -36,27 +39,19 @@ export interface Operation {
   /** Which requests a key makes safe to repeat. */
   readonly idempotency: 'none' | 'v3' | 'v2'
   /** What it takes in its query, if it is a GET, else in its body. */
-  readonly input: z.ZodType
+  readonly input: Input
   /** What is waited for first, outside of the act. */
-  before?(call: Call): Promise<unknown>
+  before?(call: Call<Input>): Promise<unknown>
   /** Does the work in one act, and answers. */
-  run(call: Call): unknown
-  /** What is waited for before the answer is sent. */
-  after?(call: Call): Promise<unknown>
+  run(call: Call<Input>): unknown
 }
 
 export const NOTHING = z.object({})
 
-interface Facts<Input extends z.ZodType>
-  extends Partial<Pick<Operation, 'status' | 'idempotency' | 'after'>> {
-  readonly input?: Input
-  readonly before?: (call: Call<Input>) => Promise<unknown>
-}
-
 /** Declares an operation by its words, such as `POST /v3/products`. @param view shows what was done */
 export function operation<Done, Input extends z.ZodType = typeof NOTHING>(
   words: string,
-  facts: Facts<Input>,
+  facts: Partial<Operation<Input>>,
   work: (call: Call<Input>) => Done,
   view: (done: Done, world: World) => unknown = (done) => done,
 ): Operation {
@@ -93,29 +88,16 @@ export function listing<K extends Kind>(words: string, list: List<K>): Operation
 /** One page of records, as v3 has it. */
 export function cursorPage<K extends Kind>(
   world: World,
-  query: z.output<typeof CURSOR_QUERY>,
+  { limit, cursor }: z.output<typeof CURSOR_QUERY>,
   { kind, view, where = {}, only }: List<K>,
 ): object {
-  const read = (span: Span) => world.placed(kind, where, span)
-  const all = only && read({ before: query.cursor }).filter(({ item }) => only(item))
-  return pageAfter(
-    query,
-    (span) => all ?? read(span),
-    (record) => view(record, world),
-  )
-}
-
-/** One page of anything that has places in a list. */
-export function pageAfter<Item>(
-  { limit, cursor }: z.output<typeof CURSOR_QUERY>,
-  read: (span: Span) => readonly Placed<Item>[],
-  view: (item: Item) => object,
-): object {
-  const found = read({ before: cursor, limit: limit + 1 })
+  const found = only
+    ? world.list(kind, where, { before: cursor }).filter(only)
+    : world.list(kind, where, { before: cursor, limit: limit + 1 })
   const items = found.slice(0, limit)
   const hasMore = found.length > limit
-  const nextCursor = hasMore ? cursorAt(items.at(-1)?.place ?? 0) : null
-  return { items: items.map(({ item }) => view(item)), pagination: { nextCursor, hasMore } }
+  const nextCursor = hasMore ? cursorAt(items.at(-1)?.seq ?? 0) : null
+  return { items: items.map((record) => view(record, world)), pagination: { nextCursor, hasMore } }
 }
 
 /** One page of records, as v2 has it. */

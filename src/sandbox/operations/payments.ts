@@ -2,43 +2,26 @@
 
 import { z } from 'zod'
 import type { ServiceCode } from '../../provider/service-codes.js'
+import { checkoutUrl, sessionToken } from '../checkout.js'
 import { refuse, refuseField } from '../codes.js'
+import { COUNTRY, CRYPTO, EMAIL, INSTANT, NAME, orNull, PAGE_QUERY, PRICE, TEXT } from '../fields.js'
+import type { Payment, Product, Subscription } from '../model.js'
+import { CONTEXT, CURRENCIES, CUSTOM_FIELDS, type Customer, DISCOUNT, METHODS, RAILS } from '../model.js'
+import { customerByEmail, fillIn, followed, pay } from '../paying.js'
 import {
-  CURRENCIES,
-  type Customer,
-  METHODS,
-  type Payment,
-  type Product,
-  type Subscription,
-} from '../model.js'
-import { customerByEmail, fillIn, followed, outcomeOfToken, pay } from '../paying.js'
-import { cancelCheckout, chooseMethod, createPayment, refund } from '../payment.js'
-import { checkoutUrl, sessionToken } from '../sessions.js'
+  assertNotDeclined,
+  cancelCheckout,
+  chooseMethod,
+  createPayment,
+  outcomeOfToken,
+  type PaymentSpec,
+  refund,
+} from '../payment.js'
 import { createSubscription, isIncomplete } from '../subscription.js'
 import { LEGACY_PAYMENT_STATUSES, legacyPaymentView, legacyStatus } from '../views-v2.js'
-import { iso, paymentView, shown, wholeSubscriptionView } from '../views-v3.js'
+import { emailOf, iso, paymentView, shown, wholeSubscriptionView } from '../views-v3.js'
 import type { World } from '../world.js'
-import { COUNTRY, CRYPTO, EMAIL, INSTANT, NAME, orNull, PAGE_QUERY, PRICE, TEXT, WEB_URL } from './fields.js'
 import { type Call, found, listing, named, numberedPage, operation } from './operation.js'
-
-const CUSTOM_FIELD = z.object({
-  key: TEXT,
-  label: z.string().max(255),
-  type: TEXT,
-  required: z.boolean().optional(),
-  placeholder: z.string().max(255).optional(),
-  options: z.array(z.object({ value: z.string(), label: z.string() })).optional(),
-  validation: z.object({ regex: z.string().optional(), errorMessage: z.string().optional() }).optional(),
-})
-export type Question = z.output<typeof CUSTOM_FIELD>
-
-/** The merchant's own texts and objects, given back as they came. */
-const CONTEXT = z.object({
-  externalRef: orNull(z.string().max(255)),
-  metadata: orNull(z.record(z.string(), z.unknown())),
-  successUrl: orNull(WEB_URL),
-  cancelUrl: orNull(WEB_URL),
-})
 
 const PURCHASE = CONTEXT.extend({
   productId: TEXT,
@@ -50,7 +33,7 @@ const PURCHASE = CONTEXT.extend({
   customerCountry: COUNTRY.optional(),
   priceCents: PRICE.optional(),
   currency: z.enum(CURRENCIES).optional(),
-  customFields: orNull(z.array(CUSTOM_FIELD).max(10)),
+  customFields: CUSTOM_FIELDS,
   expiresAt: INSTANT.optional(),
 })
 type Purchase = Call<typeof PURCHASE>
@@ -58,37 +41,35 @@ type Purchase = Call<typeof PURCHASE>
 /** How often a subscription is paid; left out: until somebody ends it. */
 const SUBSCRIPTION = PURCHASE.extend({ totalCycles: orNull(z.int().min(1).max(1000)) })
 
-const CAPTURE = z.enum(['automatic', 'manual']).default('automatic')
-const MODE = z.enum(['DIRECT', 'AUTOSWAP']).default('DIRECT')
-
 /** How a v3 request says what it pays with. */
 const INSTRUMENT = z.object({
   method: z.enum(METHODS).optional(),
-  card: z.object({ tokenizedInstrument: TEXT.optional(), capture: CAPTURE }).optional(),
-  crypto: CRYPTO.extend({ mode: MODE }).optional(),
+  card: z
+    .object({
+      tokenizedInstrument: TEXT.optional(),
+      capture: z.enum(['automatic', 'manual']).default('automatic'),
+    })
+    .optional(),
+  crypto: CRYPTO.extend({ mode: z.enum(['DIRECT', 'AUTOSWAP']).default('DIRECT') }).optional(),
 })
-
-const PAID_PURCHASE = PURCHASE.extend(INSTRUMENT.shape)
-const PAID_SUBSCRIPTION = SUBSCRIPTION.extend(INSTRUMENT.shape)
 
 const SESSION = PURCHASE.extend({
   mode: z.enum(['payment', 'subscription']).optional(),
-  paymentMethods: z.array(z.enum(['CARD', 'CRYPTO'])).optional(),
+  paymentMethods: RAILS.optional(),
   expiresInMinutes: z.int().min(1).max(1440).default(60),
 })
 
 /** The buyer, by id, else by email; undefined: the checkout will ask. @throws {ServiceError} `code` */
 function buyerOf({ world, input }: Purchase, code: ServiceCode): Customer | undefined {
-  const { customerId, customerEmail, customerFirstName, customerLastName, customerCountry = null } = input
+  const { customerId, customerEmail: email, customerFirstName, customerLastName } = input
   const name = [customerFirstName, customerLastName].filter(Boolean).join(' ') || null
+  const given = { name, country: input.customerCountry }
   if (customerId !== undefined) {
     const customer = world.find('customer', customerId)
     if (customer?.deletedAt !== null) return refuse(code, `There is no customer ${customerId}.`)
-    return fillIn(world, customer, name, customerCountry)
+    return fillIn(world, customer, given)
   }
-  return customerEmail === undefined
-    ? undefined
-    : customerByEmail(world, customerEmail, name, customerCountry)
+  return email === undefined ? undefined : customerByEmail(world, { email, ...given })
 }
 
 /** The product's own price, or the one that the request names where the product leaves it open. */
@@ -109,52 +90,49 @@ function assertOnSale(world: World, { id, status, supply, frequencyInDays }: Pro
   if (status !== 'ACTIVE') refuse('PRODUCT_ARCHIVED', `The product ${id} is ${status}, not ACTIVE.`)
   if (supply === null) return
   let sold = 0
-  if (frequencyInDays === null) {
-    for (const one of world.each('payment')) if (one.productId === id && isPaid(one)) sold += 1
-  } else {
-    for (const one of world.each('subscription')) if (one.productId === id && isTaken(one)) sold += 1
+  for (const one of world.each(frequencyInDays === null ? 'payment' : 'subscription')) {
+    if (one.productId === id && isSold(one)) sold += 1
   }
   if (sold >= supply) refuse('PRODUCT_OUT_OF_STOCK', `All ${supply} of ${id} are sold.`)
 }
 
-const isPaid = ({ paymentReceivedAt }: Payment): boolean => paymentReceivedAt !== null
-const isTaken = ({ endedAt, currentCycle }: Subscription): boolean => endedAt === null && currentCycle > 0
-
-/** A deadline that has passed could only be a mistake. */
-function deadlineOf({ world, input }: Purchase): number | undefined {
-  const { expiresAt = Number.POSITIVE_INFINITY } = input
-  if (expiresAt <= world.now) refuseField('expiresAt', `must be after the sandbox's clock, ${iso(world.now)}`)
-  return input.expiresAt
-}
+const isSold = (one: Payment | Subscription): boolean =>
+  'currentCycle' in one ? one.endedAt === null && one.currentCycle > 0 : one.paymentReceivedAt !== null
 
 /** What every purchase has. */
 function orderOf(call: Purchase, product: Product, unknown: ServiceCode = 'CUSTOMER_NOT_FOUND') {
-  const { customFields } = call.input
+  const { world, input } = call
+  const { customFields, expiresAt } = input
+  // A deadline that has passed could only be a mistake.
+  if (expiresAt !== undefined && expiresAt <= world.now) {
+    refuseField('expiresAt', `must be after the sandbox's clock, ${iso(world.now)}`)
+  }
   const customer = buyerOf(call, unknown)
-  return { product, customer, context: CONTEXT.parse(call.input), customFields, ...priceOf(call, product) }
+  const context = CONTEXT.parse(input)
+  return { product, customer, context, customFields, expiresAt, ...priceOf(call, product) }
 }
 
-/** Null: none. Undefined: that of its rail. */
-type Deadline = number | null | undefined
-
-function oneTimePayment(call: Purchase, expiresAt: Deadline, capture: Payment['capture'] = 'automatic') {
+/** @param more what is the generation's own */
+function oneTimePayment(call: Purchase, more: Partial<PaymentSpec>): Payment {
   const { world, input } = call
   const product = found(world, 'product', input.productId, 'PRODUCT_NOT_FOUND')
   assertOnSale(world, product)
   if (product.frequencyInDays !== null) refuseField('productId', 'must be a one-time product')
-  const order = orderOf(call, product)
-  return createPayment(world, { ...order, purpose: 'one_time', capture, expiresAt })
+  return createPayment(world, { ...orderOf(call, product), purpose: 'one_time', ...more })
 }
 
-function subscribe(call: Call<typeof SUBSCRIPTION>, expiresAt: Deadline) {
+function subscribe(call: Call<typeof SUBSCRIPTION>, more: Partial<PaymentSpec>) {
   const { world, input } = call
   const product = found(world, 'product', input.productId, 'SUBSCRIPTION_PRODUCT_NOT_FOUND')
   const { id, frequencyInDays } = product
   assertOnSale(world, product)
   if (frequencyInDays === null) refuse('PRODUCT_NOT_RECURRING', `The product ${id} is not recurring.`)
   const order = orderOf(call, product, 'SUBSCRIPTION_CUSTOMER_NOT_FOUND')
-  return createSubscription(world, { ...order, totalCycles: input.totalCycles, expiresAt })
+  return createSubscription(world, { ...order, totalCycles: input.totalCycles, ...more })
 }
+
+/** In v2, what has no deadline waits for ever. */
+const endless = ({ input }: Purchase): Partial<PaymentSpec> => ({ expiresAt: input.expiresAt ?? null })
 
 /** Has a new payment use what the request says it pays with; a token is charged at once. */
 function startPayment({ world, input }: Call<typeof INSTRUMENT>, payment: Payment): Payment {
@@ -178,25 +156,16 @@ function createSession(call: Call<typeof SESSION>): object {
     refuse('CHECKOUT_SUBSCRIPTION_REQUIRES_RECURRING_PRODUCT', 'The product is not recurring.')
   }
   if (mode === 'payment' && isRecurring) refuseField('mode', 'must be subscription for a recurring product')
-  const id = world.makeId('cs')
   const expiresAt = world.now + input.expiresInMinutes * 60_000
-  const spec = { ...orderOf(call, product), sessionId: id, expiresAt }
+  const spec = { ...orderOf(call, product), hasSession: true, expiresAt }
   const { payment, subscription = null } = isRecurring
     ? createSubscription(world, { ...spec, totalCycles: null })
     : { payment: createPayment(world, { ...spec, purpose: 'one_time' }) }
-  const at = world.tick()
-  const token = sessionToken(world, id)
-  world.put('session', { id, token, paymentId: payment.id, expiresAt, createdAt: at, updatedAt: at })
-  const url = checkoutUrl(baseUrl, token)
+  const { id: paymentId, sessionId: id } = payment
+  const token = sessionToken(world, id ?? '')
   const subscriptionId = subscription?.id ?? null
-  return { id, token, url, paymentId: payment.id, subscriptionId, expiresAt: iso(expiresAt) }
-}
-
-/** @throws {ServiceError} `FIRST_PAYMENT_DECLINED`, with everything made staying on record */
-function assertNotDeclined({ status, id: paymentId, declineCode, declineCategory }: Payment): void {
-  if (status !== 'DECLINED' && status !== 'FAILED') return
-  const data = { paymentId, declineCode, declineCategory }
-  refuse('FIRST_PAYMENT_DECLINED', 'The first payment was declined.', { data, keepsChanges: true })
+  const url = checkoutUrl(baseUrl(), token)
+  return { id, token, url, paymentId, subscriptionId, expiresAt: iso(expiresAt) }
 }
 
 /** What v2 answers to a purchase. */
@@ -223,11 +192,10 @@ const FILTERED_PAGE = PAGE_QUERY.extend({
 function filterOf({ world, input }: Call<typeof FILTERED_PAGE>) {
   const { currency, status, customerEmail } = input
   if (!currency && !status && !customerEmail) return undefined
-  const emailOf = ({ customerId }: Payment) => world.find('customer', customerId)?.email.toLowerCase()
   return (payment: Payment): boolean =>
     (!currency || payment.deposit?.symbol === currency) &&
     (!status || legacyStatus(payment) === status) &&
-    (!customerEmail || emailOf(payment) === customerEmail)
+    (!customerEmail || emailOf(payment, world)?.toLowerCase() === customerEmail)
 }
 
 function cancelPayment(call: Call<typeof CANCEL>): Payment {
@@ -269,65 +237,51 @@ ${objects.length}
 `)
 }
 
-const DISCOUNT = z
-  .object({
-    code: z.string().regex(/^[\w-]{1,50}$/, 'must be 1 to 50 letters, digits, - or _'),
-    percentOff: orNull(z.int().min(1).max(100)),
-    amountOffCents: orNull(z.int().min(1)),
-    productId: orNull(TEXT),
-  })
-  .refine(({ percentOff, amountOffCents }) => (percentOff === null) !== (amountOffCents === null), {
-    path: ['percentOff'],
-    message: 'send either percentOff or amountOffCents',
-  })
-
-function createDiscount({ world, input }: Call<typeof DISCOUNT>): object {
-  if (input.productId !== null) found(world, 'product', input.productId, 'PRODUCT_NOT_FOUND')
-  const at = world.tick()
-  const discount = { id: world.makeId('dis'), ...input, createdAt: at, updatedAt: at }
-  return shown(world.put('discount', discount), 'id code percentOff amountOffCents productId createdAt')
-}
-
-function refunded(call: Call<typeof REFUND>): object {
-  const before = paymentNamed(call)
-  const { amountInCents: wanted = null, reason } = call.input
-  const payment = refund(call.world, before, wanted)
-  const { id: paymentId, refundedAmountCents } = payment
-  const amountInCents = refundedAmountCents - before.refundedAmountCents
-  return { paymentId, status: legacyStatus(payment), amountInCents, refundedAmountCents, reason }
-}
-
 export const PAYMENT_OPERATIONS = [
-  operation('POST /v3/payments', { status: 201, input: PAID_PURCHASE }, (call) => {
-    const payment = startPayment(call, oneTimePayment(call, deadlineOf(call), call.input.card?.capture))
-    return { ...paymentView(payment, call.world), paymentUrl: checkoutUrl(call.baseUrl, payment.id) }
+  operation('POST /v3/payments', { status: 201, input: PURCHASE.extend(INSTRUMENT.shape) }, (call) => {
+    const { card } = call.input
+    const payment = startPayment(call, oneTimePayment(call, { ...(card && { capture: card.capture }) }))
+    return { ...paymentView(payment, call.world), paymentUrl: checkoutUrl(call.baseUrl(), payment.id) }
   }),
-  operation('POST /v3/subscriptions', { status: 201, input: PAID_SUBSCRIPTION }, (call) => {
-    const { payment: first, subscription: created } = subscribe(call, deadlineOf(call))
-    const payment = startPayment(call, first)
-    assertNotDeclined(payment)
-    const subscription = call.world.find('subscription', created.id) ?? created
-    const paymentUrl = checkoutUrl(call.baseUrl, payment.id)
-    return { ...wholeSubscriptionView(subscription), payment: paymentView(payment, call.world), paymentUrl }
-  }),
+  operation(
+    'POST /v3/subscriptions',
+    { status: 201, input: SUBSCRIPTION.extend(INSTRUMENT.shape) },
+    (call) => {
+      const { payment: first, subscription: created } = subscribe(call, {})
+      const payment = assertNotDeclined(startPayment(call, first), 'FIRST_PAYMENT_DECLINED')
+      const subscription = call.world.find('subscription', created.id) ?? created
+      const paymentUrl = checkoutUrl(call.baseUrl(), payment.id)
+      return { ...wholeSubscriptionView(subscription), payment: paymentView(payment, call.world), paymentUrl }
+    },
+  ),
   operation('POST /v3/checkout/sessions', { status: 201, input: SESSION }, createSession),
   listing('GET /v3/payments', { kind: 'payment', view: paymentView }),
   operation('GET /v3/payments/:id', {}, paymentNamed, paymentView),
   operation('GET /v3/payments/:id/receipt.pdf', {}, paymentNamed, receipt),
 
-  // In v2, what has no deadline waits for ever.
   operation('POST /api/payment/create', { status: 201, input: PURCHASE }, (call) =>
-    purchased(oneTimePayment(call, deadlineOf(call) ?? null), call.baseUrl),
+    purchased(oneTimePayment(call, endless(call)), call.baseUrl()),
   ),
   operation('POST /api/subscription/create', { status: 201, input: SUBSCRIPTION }, (call) => {
-    const { payment, subscription } = subscribe(call, deadlineOf(call) ?? null)
-    return { ...purchased(payment, call.baseUrl), subscriptionId: subscription.id }
+    const { payment, subscription } = subscribe(call, endless(call))
+    return { ...purchased(payment, call.baseUrl()), subscriptionId: subscription.id }
   }),
   operation('GET /api/payment', { input: FILTERED_PAGE }, (call) =>
     numberedPage(call.world, call.input, { kind: 'payment', view: legacyPaymentView, only: filterOf(call) }),
   ),
   operation('GET /api/payment/:paymentId', {}, paymentNamed, legacyPaymentView),
   operation('POST /api/payment/:paymentId/cancel', { input: CANCEL }, cancelPayment, legacyPaymentView),
-  operation('POST /api/refund/:paymentId', { input: REFUND, idempotency: 'v2' }, refunded),
-  operation('POST /api/discount/create', { status: 201, input: DISCOUNT }, createDiscount),
+  operation('POST /api/refund/:paymentId', { input: REFUND, idempotency: 'v2' }, (call) => {
+    const before = paymentNamed(call)
+    const payment = refund(call.world, before, call.input.amountInCents ?? null)
+    const { id: paymentId, refundedAmountCents } = payment
+    const amountInCents = refundedAmountCents - before.refundedAmountCents
+    const { reason } = call.input
+    return { paymentId, status: legacyStatus(payment), amountInCents, refundedAmountCents, reason }
+  }),
+  operation('POST /api/discount/create', { status: 201, input: DISCOUNT }, ({ world, input }) => {
+    if (input.productId !== null) found(world, 'product', input.productId, 'PRODUCT_NOT_FOUND')
+    const discount = world.put('discount', { ...world.fresh('dis'), ...input })
+    return shown(discount, 'id code percentOff amountOffCents productId createdAt')
+  }),
 ]

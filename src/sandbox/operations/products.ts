@@ -1,31 +1,12 @@
 import { z } from 'zod'
 import { refuse, refuseFields } from '../codes.js'
-import { CURRENCIES, type Product } from '../model.js'
+import { changesOf } from '../fields.js'
+import { PRODUCT, type Product } from '../model.js'
 import { CHAIN_IDS, CHAINS } from '../pricing.js'
 import { productFields, productView } from '../views-v3.js'
-import { changesOf, NAME, orNull, PRICE, TEXT, WEB_URL } from './fields.js'
 import { type Call, listing, named, operation, updated } from './operation.js'
 
-const FIELDS = z.object({
-  name: NAME.min(1).max(100),
-  description: orNull(z.string().max(500)),
-  priceCents: orNull(PRICE.transform(Number)),
-  isCustomPrice: z.boolean().default(false),
-  currency: z.enum(CURRENCIES),
-  paymentMethods: z.array(z.enum(['CARD', 'CRYPTO'])).min(1),
-  frequencyInDays: orNull(z.int().min(1).max(3650)),
-  platform: z.enum(['WEB', 'INVOICE', 'COMMUNITY', 'MESSENGER']).default('WEB'),
-  acceptedAssets: z.array(z.string().max(20).toUpperCase()).optional(),
-  acceptedChains: z.array(z.int()).default(CHAIN_IDS),
-  supply: orNull(z.int().min(1)),
-  imageUrl: orNull(WEB_URL),
-  taxInclusive: z.boolean().default(true),
-  communityGuildId: orNull(TEXT),
-  communityRoleId: orNull(TEXT),
-  communityRemindersId: orNull(TEXT),
-  messengerGroupId: orNull(z.string().regex(/^-\d{1,20}$/, 'must be a negative number as text')),
-})
-const CHANGES = changesOf(FIELDS.extend({ status: z.enum(['ACTIVE', 'ARCHIVED']) }))
+const CHANGES = changesOf(PRODUCT.extend({ status: z.enum(['ACTIVE', 'ARCHIVED']) }))
 
 const LEAST_CARD_CENTS = 200
 
@@ -49,25 +30,17 @@ function checked(product: Product): Product {
 }
 
 /** Symbols are resolved on every accepted chain; a chain that has none of them is dropped. */
-function resolved(chains: readonly number[], wanted: readonly string[] | undefined) {
+function resolved({ acceptedChains: chains = CHAIN_IDS, acceptedAssets: wanted }: z.output<typeof PRODUCT>) {
   const assetsOn = (id: number) =>
     Object.keys(CHAINS[id]?.assets ?? {}).filter((one) => wanted?.includes(one) ?? true)
   const acceptedChains = chains.filter((id) => assetsOn(id).length > 0)
   return { acceptedChains, acceptedAssets: [...new Set(acceptedChains.flatMap(assetsOn))] }
 }
 
-function createProduct({ world, input }: Call<typeof FIELDS>): Product {
-  const at = world.tick()
-  const product: Product = {
-    ...input,
-    ...resolved(input.acceptedChains, input.acceptedAssets),
-    id: world.makeId('pro'),
-    // A messenger's bot has to be set up first.
-    status: input.platform === 'MESSENGER' ? 'PENDING' : 'ACTIVE',
-    createdAt: at,
-    updatedAt: at,
-  }
-  return world.put('product', checked(product))
+function createProduct({ world, input }: Call<typeof PRODUCT>): Product {
+  // A messenger's bot has to be set up first.
+  const status = input.platform === 'MESSENGER' ? 'PENDING' : 'ACTIVE'
+  return world.put('product', checked({ ...input, ...resolved(input), ...world.fresh('pro'), status }))
 }
 
 function updateProduct(call: Call<typeof CHANGES>): Product {
@@ -76,18 +49,12 @@ function updateProduct(call: Call<typeof CHANGES>): Product {
   if (changed.frequencyInDays === null && product.frequencyInDays !== null) {
     refuse('RECURRING_REQUIRES_INTERVAL', 'A recurring product keeps an interval: send frequencyInDays.')
   }
-  const assets = resolved(changed.acceptedChains, changed.acceptedAssets)
-  return call.world.put('product', checked({ ...changed, ...assets, updatedAt: call.world.tick() }))
-}
-
-/** What is deleted stays for its subscriptions, and in v2. */
-function archiveProduct(call: Call): void {
-  call.world.put('product', { ...productNamed(call), status: 'ARCHIVED', updatedAt: call.world.tick() })
+  return call.world.update('product', product, checked({ ...changed, ...resolved(changed) }))
 }
 
 export const productNamed = named('product', 'PRODUCT_NOT_FOUND')
 const isListed = ({ status }: Product): boolean => status !== 'ARCHIVED'
-const create = { status: 201, input: FIELDS }
+const create = { status: 201, input: PRODUCT }
 const update = { input: CHANGES }
 
 export const PRODUCT_OPERATIONS = [
@@ -95,7 +62,10 @@ export const PRODUCT_OPERATIONS = [
   listing('GET /v3/products', { kind: 'product', view: productView, only: isListed }),
   operation('GET /v3/products/:id', {}, productNamed, productView),
   operation('PATCH /v3/products/:id', update, updateProduct, productView),
-  operation('DELETE /v3/products/:id', { status: 204 }, archiveProduct),
+  // What is deleted stays for its subscriptions, and in v2.
+  operation('DELETE /v3/products/:id', { status: 204 }, (call) => {
+    call.world.update('product', productNamed(call), { status: 'ARCHIVED' })
+  }),
 
   operation('POST /api/product/create', create, createProduct, productFields),
   listing('GET /api/product/all', { kind: 'product', view: productFields }),

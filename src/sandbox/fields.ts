@@ -1,8 +1,9 @@
 /* The fields that many requests have in common. */
 
 import { z } from 'zod'
-import { parseInstant } from '../../provider/instant.js'
-import { DAY_MS } from '../model.js'
+import { parseInstant } from '../provider/instant.js'
+
+export const DAY_MS = 24 * 60 * 60 * 1000
 
 export const PRICE = z.string().regex(/^[1-9]\d{0,9}$/, 'must be a positive integer as text, in cents')
 export const TEXT = z.string().min(1).max(255)
