@@ -38,10 +38,12 @@ export async function startDaemon(config: Config, deps: DaemonDeps): Promise<Dae
 
 async function assemble(config: Config, deps: DaemonDeps, started: StartedParts): Promise<Daemon> {
   const parts = await startParts(await openParts(config, deps, started))
-  const { current, metrics, keptAnswers, changeStream, following, recomputing, failure, log } = parts
+  const { current, metrics, keptAnswers, changeStream, following, recomputing, backfilling, failure, log } =
+    parts
   const { url, webhooksUrl, metricsUrl, receive } = await serveRoutes(parts)
   startSchedules(parts)
   await recomputing.resume()
+  await backfilling.resume()
   return {
     url,
     webhooksUrl,

@@ -63,6 +63,7 @@ const MAY_IMPORT: Readonly<
       'operations',
       'people',
       'recompute',
+      'backfill',
     ],
     typesOf: ['handlers'],
   },

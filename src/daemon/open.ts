@@ -7,6 +7,7 @@ import { createChangeStream } from '../handlers/change-stream.js'
 import type { ControlDeps } from '../handlers/control.js'
 import { assertCanListen } from '../handlers/listeners.js'
 import { createMetrics } from '../operations/metrics.js'
+import type { PaymentsApiOptions } from '../payments-api/client.js'
 import { changeLogEpoch, formatCursor, latestCursor, readChangePage } from '../store/changes.js'
 import { policyInForce } from '../store/settings.js'
 import { openStore } from '../store/sqlite/store.js'
@@ -29,6 +30,8 @@ export interface DaemonDeps {
   readonly clock: () => number
   /** From 0 up to 1; spreads retries. */
   readonly random?: () => number
+  /** Waits before a failed call to the payments service is tried again; by default really. */
+  readonly sleep?: PaymentsApiOptions['sleep']
   readonly log: Logger
   /** Reloads and stops the daemon. If omitted, it can't be reloaded or stopped over HTTP. */
   readonly control?: Pick<ControlDeps['control'], 'reload' | 'stop'> & { readonly version: string }
@@ -41,7 +44,7 @@ export type Opened = Awaited<ReturnType<typeof openParts>>
 
 /** Opens the store, and all that only reads it. */
 export async function openParts(config: Config, deps: DaemonDeps, started: StartedParts) {
-  const { clock, log, tracing, control = NO_CONTROL, random = Math.random } = deps
+  const { clock, log, tracing, control = NO_CONTROL, random = Math.random, sleep } = deps
   const { promise: failure, resolve: fail } = Promise.withResolvers<unknown>()
   const startedAt = clock()
   const store = await openServed(config, deps, fail)
@@ -72,6 +75,7 @@ export async function openParts(config: Config, deps: DaemonDeps, started: Start
     config,
     clock,
     random,
+    sleep,
     log,
     tracing,
     control,

@@ -12,6 +12,7 @@ import { isStoreBroken } from '../store/engine.js'
 import { loadUnfinishedErasures } from '../store/erasures.js'
 import { ensurePrivateFile } from '../store/sqlite/file.js'
 import { previewCalls } from '../sync/preview-calls.js'
+import { startBackfills } from './backfills.js'
 import { createKeyUses } from './key-uses.js'
 import { logStoreState } from './notes.js'
 import type { Opened } from './open.js'
@@ -34,9 +35,10 @@ export async function startParts(opened: Opened) {
   const recomputing = startRecomputing({ ...opened, ...intake })
   await noteOpened(opened)
   const changing = createChanging({ ...opened, ...intake })
+  const backfilling = startBackfills({ ...opened, ...intake })
   const following = await createSyncService(opened, changing)
   wakes.push(following.wake)
-  const parts = { ...opened, ...intake, ...changing, recomputing, following }
+  const parts = { ...opened, ...intake, ...changing, recomputing, backfilling, following }
   takeTurns(parts)
   const keyUses = createKeyUses(db, store.writer, () => current.now().apiKeys, clock)
   started.add('keyUses', () =>
@@ -78,7 +80,7 @@ function startIntake({ store, metrics, wake, fail, tracing, log, started }: Open
   }
 }
 
-type Taking = Opened & ReturnType<typeof startIntake>
+export type Taking = Opened & ReturnType<typeof startIntake>
 
 function startRecomputing({
   config,
@@ -144,13 +146,14 @@ function createChanging({ store, db, ingest, tracing, wake, clock }: Taking) {
 
 /** Has several instances take turns at what one of them does at a time. */
 function takeTurns(parts: Omit<Parts, 'keyUses'>): void {
-  const { store, db, following, recomputing, erasing, wake, log, started } = parts
+  const { store, db, following, recomputing, backfilling, erasing, wake, log, started } = parts
   const { shared } = store
   if (shared === null) return
   /** Continues what an instance has left that ended in the middle; also what another is doing, which does no harm. */
   const takeOver = async () => {
     if (!shared.isLeader()) return
     await recomputing.resume()
+    await backfilling.resume()
     if ((await loadUnfinishedErasures(db)).length > 0) await erasing.finish()
   }
   const onLeaderChange = () => following.onLeaderChange().then(takeOver)

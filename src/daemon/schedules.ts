@@ -7,6 +7,7 @@ import { every, MINUTE_MS, type Schedule } from '../operations/schedule.js'
 import { startBackup, startScheduledBackups } from '../operations/scheduled-backups.js'
 import { eraseDeleted } from '../people/erase.js'
 import { MESSAGES_KEPT_MS } from '../store/message-log.js'
+import { readLastBackfills, startBackfillSchedules, startHydrating } from './backfills.js'
 import type { Parts } from './parts.js'
 
 /** Starts backups, what time alone changes, the warnings about it, and what has to be removed. */
@@ -22,6 +23,8 @@ export function startSchedules(parts: Parts): void {
     })
     started.add('backups', backups.stop)
   }
+  startBackfillSchedules(parts)
+  startHydrating(parts)
   started.add('schedule', watchStore(parts).stop)
   started.add('privacySchedule', startPrivacySchedule(parts).stop)
 }
@@ -29,7 +32,10 @@ export function startSchedules(parts: Parts): void {
 /** Changes in the store over time, and the metrics and warnings about them. */
 function watchStore({ store, db, keyUses, wake, current, metrics, clock, log }: Parts): Schedule {
   const { endpointNames } = current
-  addStoreMetrics({ registry: metrics.registry, endpointNames, db, readBytes: store.bytes, clock })
+  addStoreMetrics({
+    ...{ registry: metrics.registry, endpointNames, db, readBytes: store.bytes, clock },
+    readBackfills: () => readLastBackfills(db),
+  })
   return every(
     MINUTE_MS,
     log,

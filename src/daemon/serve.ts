@@ -21,7 +21,7 @@ const TESTED_EVERY_MS = 1_000
 /** Opens the addresses and the local socket, with every route. */
 export async function serveRoutes(parts: Parts): Promise<Listeners> {
   const { config, control, started, current, metrics, queue, accept, ingest, clock, log, tracing } = parts
-  const { recomputing, following, erasing, keyUses } = parts
+  const { recomputing, backfilling, following, erasing, keyUses } = parts
   const socketFile = await usableSocket(socketFileOf(config.database.file), log)
   const readiness = createReadiness(parts)
   let listeners: Listeners | null = null
@@ -29,6 +29,7 @@ export async function serveRoutes(parts: Parts): Promise<Listeners> {
     ...parts,
     ...current.forRoutes,
     jobs: recomputing,
+    backfills: backfilling,
     sync: following.control,
     messenger: following.messenger,
     addresses: config.server,

@@ -3,6 +3,7 @@ import { dirname } from 'node:path'
 import type { Logger } from 'pino'
 import type { Config } from '../config/schema.js'
 import { LatchkeyError } from '../errors.js'
+import type { Environment } from '../provider/event.js'
 import type { Apply } from '../recompute/jobs.js'
 import { guardedWriter } from '../store/engine.js'
 import type { PostgresOptions } from '../store/postgres/dialect.js'
@@ -56,8 +57,17 @@ export async function openSharedStore(
     },
     fail,
   )
+  const backfillLease = (environment: Environment) => store.lease(`backfill.${environment}`)
   return {
     ...store,
+    /** Runs a backfill while no other instance runs one of this environment; null: one does. */
+    async backfillAlone<T>(environment: Environment, work: (writeSync: WriteSync) => Promise<T>) {
+      const done = await backfillLease(environment).during(store.own, async (fenced) => ({
+        answer: await work(guardedWriter(openOn(fenced), fail).writeSync),
+      }))
+      return done === null ? null : done.answer
+    },
+    isBackfilling: (environment: Environment) => backfillLease(environment).isTaken(),
     /** Runs a job while no other instance runs one. What it writes fails once another has taken over. */
     alone,
     /** Whether this instance follows access. */

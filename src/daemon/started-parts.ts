@@ -1,13 +1,17 @@
 /**
  * The order of stopping: later parts still serve earlier ones. So a request for an erasure is answered first, finished
  * or not, and the store is closed last; after that only traces of it all are sent. Streams never end by themselves, and a
- * receiver may leave a test message unanswered, so they end before the listeners wait.
+ * receiver may leave a test message unanswered, so they end before the listeners wait. What backfills report goes through
+ * the queue.
  */
 const STOP_ORDER = [
   'privacySchedule',
   'changeStream',
   'webhookTests',
   'listeners',
+  'backfillSchedules',
+  'hydrating',
+  'backfills',
   'queue',
   'keyUses',
   'schedule',

@@ -1,3 +1,4 @@
+import type { Config } from '../config/schema.js'
 import type { DeliveryGaps } from '../operations/delivery-gaps.js'
 import type { Endpoint } from '../provider/endpoint.js'
 import { USUAL_AHEAD_MS } from '../provider/envelope.js'
@@ -48,8 +49,11 @@ export function checkSecrets(endpoints: readonly Endpoint[], now: number): reado
 }
 
 /** Checks when the last event of each endpoint came, and whether the next is overdue. */
-export function checkDeliveries(endpoints: readonly Endpoint[], gaps: DeliveryGaps): readonly Finding[] {
-  return endpoints.map(({ name }) => {
+export function checkDeliveries(
+  { endpoints, provider }: Pick<Config, 'endpoints' | 'provider'>,
+  gaps: DeliveryGaps,
+): readonly Finding[] {
+  return endpoints.map(({ name, environment }) => {
     const what = `deliveries ${name}`
     const gap = gaps.get(name)
     if (gap === undefined) return ok(what, 'none yet')
@@ -57,8 +61,15 @@ export function checkDeliveries(endpoints: readonly Endpoint[], gaps: DeliveryGa
     const usual = usualInterval === null ? '' : `, usually every ${durationText(usualInterval)}`
     const detail = `last at ${instantText(lastAt)}${usual}, now ${durationText(current)} ago`
     if (!isUnusual) return ok(what, detail)
-    const todo = 'ask the sender what it delivered, and check the path to here: proxy, certificate, firewall'
-    return warn(what, `${detail}, unusually long`, todo)
+    const path = 'check the path to here: proxy, certificate, firewall'
+    const backfill = `what was missed comes by \`latchkey backfill --environment ${environment}\``
+    const todo = `ask the sender what it delivered, and ${path}; ${backfill}`
+    const isAskable = provider[environment] !== null
+    return warn(
+      what,
+      `${detail}, unusually long`,
+      isAskable ? todo : `${todo}, once provider.${environment} is set`,
+    )
   })
 }
 
@@ -121,16 +132,24 @@ async function checkNow(db: Db, endpoints: readonly Endpoint[], now: number): Pr
 const HELD_LONG_MS = 86_400_000
 
 /** Checks for events without effect, and bodies that contradict stored ones. */
-export async function checkEvents(db: Db, now: number): Promise<readonly Finding[]> {
+export async function checkEvents(
+  db: Db,
+  { provider }: Pick<Config, 'provider'>,
+  now: number,
+): Promise<readonly Finding[]> {
   const waiting = await countWaitingByReason(db)
   const held = waiting.filter(({ disposition }) => disposition === 'held')
   const quarantined = waiting.filter(({ disposition }) => disposition === 'quarantined')
-  const isLong = held.some(({ oldestAt }) => now - oldestAt > HELD_LONG_MS)
+  const long = held.filter(({ oldestAt }) => now - oldestAt > HELD_LONG_MS)
+  const isGivenUp = long.some(
+    ({ environment, reason }) => provider[environment] !== null && mayBeAsked(reason),
+  )
+  const tried = isGivenUp ? ', and the service’s own records did not complete them' : ''
   const conflicts = await countRows(db, 'event_conflicts')
   const bodies = `${conflicts} other ${conflicts === 1 ? 'body' : 'bodies'} arrived with ids of stored events; the stored ones are kept`
   return [
-    isLong
-      ? warn('held', `${countsText(held)}, some for more than a day`, showing(held))
+    long.length > 0
+      ? warn('held', `${countsText(held)}, some for more than a day${tried}`, showing(held))
       : ok('held', countsText(held)),
     quarantined.length === 0
       ? ok('quarantined', countsText(quarantined))
@@ -139,6 +158,11 @@ export async function checkEvents(db: Db, now: number): Promise<readonly Finding
       ? ok('conflicts', 'none')
       : warn('conflicts', `${bodies}: ${await conflictsText(db)}`, FIND_CONFLICTS),
   ]
+}
+
+/** Whether a record of the service may say what an event waits for: see `loadAwaitedRecords`. */
+function mayBeAsked(reason: WaitingReason['reason']): boolean {
+  return reason === 'customer_unknown' || reason === 'product_unknown' || reason === 'rail_unknown'
 }
 
 const FIND_CONFLICTS =

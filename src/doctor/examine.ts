@@ -5,6 +5,7 @@ import type { SyncStatusJson } from '../handlers/sync.js'
 import { readGaps } from '../operations/delivery-gaps.js'
 import { threadFile } from '../package-file.js'
 import type { Db } from '../store/schema.js'
+import { checkBackfills } from './backfills.js'
 import { checkClock, checkDeliveries, checkEvents, checkRefusals, checkSecrets } from './deliveries.js'
 import { type DaemonFacts, type Finding, ok, warn } from './finding.js'
 import { checkBackup, checkDisk, checkFiles, checkKeys, checkLog } from './machine.js'
@@ -77,8 +78,9 @@ async function* examineStore(examination: Examination): AsyncGenerator<Finding> 
         ? { disk: async () => checkDisk(file) }
         : { database: () => checkServer(db) }),
       clock: () => checkClock(db, config.endpoints, daemon.facts, clock()),
-      deliveries: async () => checkDeliveries(config.endpoints, await readGaps(db, clock())),
-      events: () => checkEvents(db, clock()),
+      deliveries: async () => checkDeliveries(config, await readGaps(db, clock())),
+      events: () => checkEvents(db, config, clock()),
+      backfills: () => checkBackfills(db, config, clock()),
       ...(thorough && { 'body hashes': () => checkBodyHashes(db) }),
       policy: () => checkPolicy(db, config, daemon.isRebuilding),
       privacy: () => checkPrivacy(db, config, daemon.isServed, clock()),

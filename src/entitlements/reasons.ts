@@ -1,5 +1,6 @@
 /* What the folds say about each event: every reason and change in an explanation, and the words for each. */
 
+import { isReportedEventId } from '../provider/ids.js'
 import {
   type EndReason,
   type FoldableEvent,
@@ -124,7 +125,8 @@ export type Observe = (step: Step) => void
 export function sentenceOf({ event, note, changes }: Omit<Step, 'row'>, source: SourceKey | null): string {
   const { type, subject } = event
   const about = subject === 'payment' ? event.paymentId : subject === 'subscription' ? source?.id : null
-  const heading = about ? `${TYPES[type].name} of ${about}` : TYPES[type].name
+  const name = about ? `${TYPES[type].name} of ${about}` : TYPES[type].name
+  const heading = isReportedEventId(event.id) ? `${name}, reported by a backfill` : name
   const isShown = note.code === 'informed' && changes.length > 0
   const clause = isShown ? 'it shows the state of the subscription' : wordsOf(note, event)
   return [`${heading}: ${clause}.`, ...changes.map((change) => wordsOf(change, event))].join(' ')

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { type Issue, LatchkeyError } from '../errors.js'
 import { type ExportPlace, readExportPage } from '../history/export.js'
 import type { ImportRules, LineOutcome } from '../history/import.js'
-import { MANUAL_ENDPOINT } from '../provider/endpoint.js'
+import { BACKFILL_ENDPOINT, MANUAL_ENDPOINT } from '../provider/endpoint.js'
 import { type NormalizedEvent, QUARANTINE_REASONS } from '../provider/event.js'
 import {
   CANONICAL_TYPE_OF_V2,
@@ -315,7 +315,7 @@ export async function unknownName(
     }
   }
   const own = endpoints().filter((one) => one.environment === environment)
-  const names = [...own.map(({ name }) => name), MANUAL_ENDPOINT]
+  const names = [...own.map(({ name }) => name), MANUAL_ENDPOINT, BACKFILL_ENDPOINT]
   if (endpoint === null || names.includes(endpoint) || (await isStored({ endpoint }))) return null
   const message = `must be one of ${names.join(', ')}: no stored event came through another`
   return { path: 'endpoint', message }

@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { packageFile } from '../package-file.js'
+import { type BackfillDeps, backfillRoutes } from './backfills.js'
 import { type ChangeStreamRouteDeps, changeStreamRoute } from './change-stream.js'
 import { checkRoute } from './checks.js'
 import { type ControlDeps, controlRoutes, type KeysDeps, keysRoute } from './control.js'
@@ -28,6 +29,7 @@ export type RouteDeps = QuestionDeps &
   ActDeps &
   ChangeStreamRouteDeps &
   ImportDeps &
+  BackfillDeps &
   RebuildDeps &
   SyncDeps &
   TelegramDeps &
@@ -59,6 +61,11 @@ export const ROUTE_GROUPS: readonly RouteGroup<RouteDeps>[] = [
     routes: [...eventQuestions, importRoute],
   },
   { name: 'Replays', about: 'Stored events are read again by the current program.', routes: replayRoutes },
+  {
+    name: 'Backfills',
+    about: "The payments service's own records are read, and what no webhook told is stored.",
+    routes: backfillRoutes,
+  },
   {
     name: 'Policy',
     about: 'The policy, and jobs that compute all access again.',

@@ -1,5 +1,6 @@
 /* The metrics: request counters, and gauges that are read at each scrape. */
 
+import type { Environment } from '../provider/event.js'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { ErrorCode } from '../errors.js'
 import type { Disposition } from '../ingest/delivery.js'
@@ -84,6 +85,12 @@ const METRICS = {
   ],
   latchkey_oldest_body_age_seconds: ['Age of the first stored event whose exact bytes are kept.'],
   latchkey_last_backup_timestamp_seconds: ['When the newest scheduled backup was begun, since 1970.'],
+  latchkey_last_backfill_timestamp_seconds: [
+    'When the last backfill over everything ended, since 1970.',
+    'environment',
+  ],
+  latchkey_last_backfill_stored_events: ['Events that it stored.', 'environment'],
+  latchkey_last_backfill_differences: ['What it found different, and no event can express.', 'environment'],
   latchkey_backup_failures_total: ['Scheduled backups that failed.'],
   latchkey_database_size_bytes: ['The size of the database.'],
   latchkey_info: ['Always 1: the version is the label.', 'version'],
@@ -259,12 +266,25 @@ export interface StoreMetricsDeps {
   readonly endpointNames: () => readonly string[]
   readonly db: Db
   readonly readBytes: () => Promise<number>
+  /** The last one of each environment that has had one. */
+  readonly readBackfills: () => Promise<readonly LastBackfill[]>
   /** Epoch milliseconds. */
   readonly clock: () => number
 }
 
+/** A backfill over everything, which has ended. */
+export interface LastBackfill {
+  readonly environment: Environment
+  /** Epoch milliseconds. */
+  readonly endedAt: number
+  /** In events. */
+  readonly stored: number
+  readonly differences: number
+}
+
 /** Adds the metrics of the store. */
-export function addStoreMetrics({ registry, endpointNames, db, readBytes, clock }: StoreMetricsDeps): void {
+export function addStoreMetrics(deps: StoreMetricsDeps): void {
+  const { registry, endpointNames, db, readBytes, readBackfills, clock } = deps
   const ageOf = (at: number): number => Math.max(0, clock() - at)
   const gaugeOfGaps = gaugesFilledBy(registry, () => readGaps(db, clock()))
   const addGapGauge = (name: MetricName, msOf: (gap: DeliveryGap) => number | null) =>
@@ -291,6 +311,12 @@ export function addStoreMetrics({ registry, endpointNames, db, readBytes, clock 
     ),
   )
   gaugesFilledBy(registry, readBytes)('latchkey_database_size_bytes', (bytes) => [[bytes]])
+  const gaugeOfBackfills = gaugesFilledBy(registry, readBackfills)
+  const addBackfillGauge = (name: MetricName, of: (last: LastBackfill) => number) =>
+    gaugeOfBackfills(name, (all) => all.map((last) => [of(last), { environment: last.environment }]))
+  addBackfillGauge('latchkey_last_backfill_timestamp_seconds', ({ endedAt }) => endedAt / 1000)
+  addBackfillGauge('latchkey_last_backfill_stored_events', ({ stored }) => stored)
+  addBackfillGauge('latchkey_last_backfill_differences', ({ differences }) => differences)
   const gaugeOfBody = gaugesFilledBy(registry, () => firstKeptBodyAt(db))
   gaugeOfBody('latchkey_oldest_body_age_seconds', (at) => inSeconds(at && ageOf(at)))
 }

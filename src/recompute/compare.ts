@@ -162,10 +162,10 @@ export interface ComparisonTurn {
 }
 
 /** A share of the event loop's time: above it, this thread has deliveries or questions to answer. */
-const BUSY = 0.2
+export const BUSY = 0.2
 /** So many times as long as a group took, the comparison then rests: measured, so that deliveries keep their pace. */
-const REST = 6
-const REST_AT_MOST_MS = 1_000
+export const REST = 6
+export const REST_AT_MOST_MS = 1_000
 
 /**
  * Does the same in a thread with its own connection, which ends with it. While this thread is busy it rests after each

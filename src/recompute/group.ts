@@ -57,12 +57,14 @@ export interface GroupReader {
   readonly readEvents: ReadEvents
   /** By `nodeName`: the numbers of events that belong there, although nothing stored leads to them. */
   readonly leading: ReadonlyMap<string, ReadonlySet<number>>
+  /** Rows of events that are not stored, by the `nodeName` of where they belong; each is returned once. */
+  readonly unstored?: (names: readonly string[]) => Promise<readonly GroupRow[]>
 }
 
 /** Reads the groups of an environment that contain these seeds, together. */
 export async function readGroup(
   db: Db,
-  { policy, readEvents, leading }: GroupReader,
+  { policy, readEvents, leading, unstored = async () => [] }: GroupReader,
   environment: Environment,
   seeds: Seeds,
 ) {
@@ -134,7 +136,8 @@ export async function readGroup(
       ...fresh.flatMap(({ kind, id }) => [...(leading.get(nodeName(environment, kind, id)) ?? [])]),
     ]
     const unknown = [...new Set(seqs)].filter((seq) => !events.has(seq)).sort((a, b) => a - b)
-    newRows = await loadGroupRows(db, unknown)
+    const names = fresh.map(({ kind, id }) => nodeName(environment, kind, id))
+    newRows = [...(await loadGroupRows(db, unknown)), ...(await unstored(names))]
     if (newRows.length + newNodes.length > 0) continue
     if (derivedOf !== events.size) {
       const arrived = [...events]

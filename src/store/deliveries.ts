@@ -1,5 +1,5 @@
 import { CompiledQuery, sql } from 'kysely'
-import { MANUAL_ENDPOINT } from '../provider/endpoint.js'
+import { BACKFILL_ENDPOINT, MANUAL_ENDPOINT } from '../provider/endpoint.js'
 import { bulkUpsert } from './bulk.js'
 import { type DeliveredEvent, signedHeaders } from './events.js'
 import type { Database, Db, Tx } from './schema.js'
@@ -78,6 +78,6 @@ export async function loadPaces(db: Db): Promise<ReadonlyMap<string, DeliveryPac
 export async function loadNewestTimes(db: Db) {
   const { rows } = await sql<{ endpoint: string; receivedAt: number; createdAt: number | null }>`
     select endpoint, received_at as "receivedAt", created_at as "createdAt" from events
-    where endpoint <> ${MANUAL_ENDPOINT} order by seq desc limit 1`.execute(db)
+    where endpoint not in (${MANUAL_ENDPOINT}, ${BACKFILL_ENDPOINT}) order by seq desc limit 1`.execute(db)
   return rows[0] ?? null
 }

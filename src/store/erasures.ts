@@ -3,6 +3,7 @@ import { type RawBuilder, sql } from 'kysely'
 import { unpackHistory } from '../entitlements/history.js'
 import type { Environment, ManualEvent } from '../provider/event.js'
 import type { Redactable, Redacted } from '../provider/redact.js'
+import { forgetKeptOf } from './backfill.js'
 import { bulkInsert, lookupIn } from './bulk.js'
 import { deleteReferences, loadCustomers, saveCustomers } from './customers.js'
 import { engineOf } from './engine.js'
@@ -98,6 +99,7 @@ export async function finishErasure(
   const wasKnown = hadEvents || Object.keys(known?.facts ?? {}).length > 0
   await forgetPerson(trx, environment, customerId)
   await forgetJobRecords(trx)
+  await forgetKeptOf(trx, environment, customerId)
   await sql`update erasures set finished_at = ${now}, was_known = ${wasKnown ? 1 : sql.ref('was_known')}
     where environment = ${environment} and customer_id = ${customerId}`.execute(trx)
 }

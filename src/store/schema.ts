@@ -41,6 +41,9 @@ export interface Database {
   messages: MessagesTable
   /** How often new events come to each endpoint: a row is read and written whole. */
   delivery_pace: { endpoint: string; pace: string }
+  backfill_records: BackfillRecordsTable
+  /** Records of the service that were asked for lately, since events wait for what they say. */
+  asked_records: { environment: Environment; kind: string; record_id: string; asked_at: number }
 }
 
 export type Db = Kysely<Database>
@@ -201,6 +204,25 @@ export interface MessagesTable {
   attempt_log: Generated<string>
   /** Null: it waits for an earlier message of its customer, or is not pending. */
   next_attempt_at: number | null
+}
+
+/** What a running backfill has read and still needs. */
+export interface BackfillRecordsTable {
+  environment: Environment
+  /**
+   * `payment`, `subscription`, `chargeback`: the service has it. `event`: a dry run would report it; `lead`: where such
+   * an event belongs, too.
+   */
+  kind: 'payment' | 'subscription' | 'chargeback' | 'event' | 'lead'
+  /** Of the record; of an event or a lead, what it belongs to, such as `subscription sub_1`. */
+  id: string
+  /** The id of the event; of a record, empty. */
+  part: string
+  /** JSON of a subscription or an event; of a lead, the `id` of its event. Null: only that it was read is known. */
+  record: string | null
+  /** When the reading of a subscription began, and the newest stored event at that time. */
+  read_at: number | null
+  newest_seq: number | null
 }
 
 /** Links for one customer each: tokens to link an account, and invites to a group. */

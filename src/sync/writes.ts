@@ -1,3 +1,5 @@
+import { noteAskedRecord } from '../store/awaited-records.js'
+import { forgetBackfill, saveBackfill, stopBackfill } from '../store/backfill.js'
 import { keepJoinLink, keepMovedGroup, setUnbanOwed, takeJoinLink } from '../store/join-links.js'
 import {
   findMemberships,
@@ -115,6 +117,10 @@ const SYNC_WRITES = {
   saveJobRecord,
   stopJob,
   forgetJobRecords,
+  saveBackfill,
+  stopBackfill,
+  forgetBackfill,
+  noteAskedRecord,
 } as const satisfies Record<string, SyncWriteOf<never, unknown>>
 
 export type SyncWriteName = keyof typeof SYNC_WRITES

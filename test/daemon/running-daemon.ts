@@ -50,6 +50,8 @@ export interface DaemonOptions {
   readonly folder?: string
   /** What runs it, as `latchkey serve` does. */
   readonly control?: DaemonDeps['control']
+  /** How it waits before it asks the payments service again. */
+  readonly sleep?: DaemonDeps['sleep']
   /** What the clock shows at first, in epoch milliseconds; `running`: it is the machine's own. */
   readonly now?: number | 'running'
   /** Takes what is to be done once nobody needs the daemon any more; by default the end of the test is that. */
@@ -63,6 +65,7 @@ export async function runDaemon({
   folder = temporaryFolder(atEnd),
   now: start = NOW,
   control,
+  sleep,
 }: DaemonOptions = {}): Promise<RunningDaemon> {
   const file = join(folder, 'data', 'latchkey.db')
   const config =
@@ -78,6 +81,7 @@ export async function runDaemon({
     clock: () => now ?? Date.now(),
     log,
     ...(control && { control }),
+    ...(sleep && { sleep }),
   })
   atEnd(() => daemon.stop())
   return {
@@ -99,7 +103,7 @@ export async function runDaemon({
     },
     async restart() {
       await daemon.stop()
-      return runDaemon({ config, folder, atEnd })
+      return runDaemon({ config, folder, atEnd, now: now ?? 'running', ...(sleep && { sleep }) })
     },
   }
 }

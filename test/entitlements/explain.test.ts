@@ -245,6 +245,12 @@ describe('beside the summary are listed', () => {
     ])
   })
 
+  it('which events a backfill reported', () => {
+    const refund = once(`rec_${'0'.repeat(24)}`, 'payment.refunded', 1)
+    const { sources } = explainAt(10, [[PAYMENT, [once('evt_1', 'payment.authorized', 0), refund]]])
+    expect(sources[0]?.events[1]?.sentence).toMatch(/^Refund of pay_1, reported by a backfill: /)
+  })
+
   it('no sources that are about other products alone', () => {
     expect(explainAt(10, [[PAYMENT, [once('evt_1', 'payment.authorized', 0, TO_B)]]]).sources).toEqual([])
   })

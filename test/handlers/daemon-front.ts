@@ -215,6 +215,13 @@ const NO_JOBS: ListenersDeps['jobs'] = {
   stopReplay: async () => null,
 }
 
+const NO_BACKFILLS: ListenersDeps['backfills'] = {
+  start: () => Promise.reject(new Error('none is started here')),
+  list: async () => [],
+  find: async () => null,
+  stop: async () => null,
+}
+
 /** What a front was asked, told and made to say, as it happened. */
 export interface Front {
   readonly url: string
@@ -266,6 +273,7 @@ export async function frontDeps(
     examine: async () => [],
     importLines: async (lines) => lines.map(() => ({ outcome: 'applied' })),
     jobs: NO_JOBS,
+    backfills: NO_BACKFILLS,
     messenger: () => null,
     sync: SYNC_OFF,
     isWriterAlive: () => true,

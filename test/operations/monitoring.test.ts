@@ -21,6 +21,7 @@ function labelsBySeries(): ReadonlyMap<string, readonly string[]> {
     endpointNames: () => [],
     db: unreadableStore(),
     readBytes: never,
+    readBackfills: never,
     clock: () => 0,
   })
   addSyncMetrics(registry, never)

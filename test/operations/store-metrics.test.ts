@@ -1,6 +1,6 @@
 import { Counter, Registry } from 'prom-client'
 import { expect, it } from 'vitest'
-import { addDaemonMetrics, addStoreMetrics } from '../../src/operations/metrics.js'
+import { addDaemonMetrics, addStoreMetrics, type LastBackfill } from '../../src/operations/metrics.js'
 import type { DeliveryPace } from '../../src/store/deliveries.js'
 import { insertEvents } from '../../src/store/events.js'
 import type { Db } from '../../src/store/schema.js'
@@ -25,10 +25,14 @@ async function scrape(
   db: Db,
   endpointNames: readonly string[] = ['live'],
   readBytes = async () => 4096,
+  backfills: readonly LastBackfill[] = [],
 ): Promise<readonly string[]> {
   const registry = new Registry()
   new Counter({ name: 'other_total', help: 'Another.', registers: [registry] }).inc()
-  addStoreMetrics({ registry, endpointNames: () => endpointNames, db, readBytes, clock: () => NOW })
+  addStoreMetrics({
+    ...{ registry, endpointNames: () => endpointNames, db, readBytes, clock: () => NOW },
+    readBackfills: async () => backfills,
+  })
   return (await registry.metrics()).split('\n').filter((line) => line !== '' && !line.startsWith('#'))
 }
 
@@ -51,6 +55,16 @@ it('tells how many events wait, also where none do, and how old the oldest of th
     'latchkey_events_waiting{environment="sandbox",disposition="held"} 0',
     'latchkey_events_waiting{environment="sandbox",disposition="quarantined"} 0',
     'latchkey_oldest_waiting_event_age_seconds{environment="live",disposition="held"} 60',
+  ])
+})
+
+it('tells when the last backfill of each environment ended, and what came of it', async () => {
+  const last = { environment: 'live', endedAt: 60_000, stored: 3, differences: 1 } as const
+  const lines = await scrape(await temporaryStore(), [], undefined, [last])
+  expect(lines.filter((line) => line.includes('backfill'))).toEqual([
+    'latchkey_last_backfill_timestamp_seconds{environment="live"} 60',
+    'latchkey_last_backfill_stored_events{environment="live"} 3',
+    'latchkey_last_backfill_differences{environment="live"} 1',
   ])
 })
 

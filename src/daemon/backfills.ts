@@ -1,0 +1,103 @@
+/* Backfills of a daemon: the access to the payments service, and the times at which they are due. */
+
+import { type BackfillWrites, createBackfills, lastRanAt } from '../backfill/backfills.js'
+import { createHydrate } from '../backfill/hydrate.js'
+import { lastComplete, total } from '../backfill/run.js'
+import { createSchedule } from '../operations/cron.js'
+import type { LastBackfill } from '../operations/metrics.js'
+import { every, MINUTE_MS } from '../operations/schedule.js'
+import { createPaymentsApi } from '../payments-api/client.js'
+import type { Environment } from '../provider/event.js'
+import type { RecordKey } from '../store/awaited-records.js'
+import { type Db, ENVIRONMENTS } from '../store/schema.js'
+import type { WriteSync } from '../sync/writes.js'
+import type { Parts, Taking } from './parts.js'
+
+/** The wait after a failure: the service may be away, or limit how often it is called. */
+const RETRY_AFTER_MS = 15 * 60_000
+
+export function startBackfills({ config, store, db, ingest, clock, random, sleep, log, started }: Taking) {
+  const { shared } = store
+  const apis = new Map(
+    ENVIRONMENTS.map((environment) => {
+      const access = config.provider[environment]
+      if (access === null) return [environment, null]
+      const api = createPaymentsApi({
+        ...{ ...access, environment, clock, random },
+        ...(sleep && { sleep }),
+        onRetry: ({ message }, waitMs) =>
+          log.warn(
+            { environment, why: message, waitMs },
+            'a call to the payments service failed: trying again',
+          ),
+      })
+      return [environment, api]
+    }),
+  )
+  const backfills = createBackfills({
+    apiFor: (environment) => apis.get(environment) ?? null,
+    ...{ db, ingest, clock, log },
+    writes: writesOf(store.writer.writeSync),
+    alone: (environment, work) =>
+      shared === null
+        ? work(writesOf(store.writer.writeSync))
+        : shared.backfillAlone(environment, (writeSync) => work(writesOf(writeSync))),
+    isTaken: async (environment) => (await shared?.isBackfilling(environment)) ?? false,
+  })
+  started.add('backfills', backfills.close)
+  return { ...backfills, apis: [...apis.values()].filter((api) => api !== null) }
+}
+
+/** Looks every minute for events whose payment or subscription the service may know more of. */
+export function startHydrating({ store, db, ingest, backfilling, clock, log, started }: Parts): void {
+  const { apis } = backfilling
+  const { writeSync } = store.writer
+  if (apis.length === 0) return
+  const noteAsked = (record: RecordKey) => writeSync('noteAskedRecord', record)
+  const hydrate = createHydrate({ db, apis, ingest, noteAsked, clock, log })
+  const isLeader = store.shared?.isLeader ?? (() => true)
+  const hydrating = every(MINUTE_MS, log, {
+    run: async (stopping) => (isLeader() ? hydrate(stopping) : undefined),
+    failed: 'could not ask the payments service what held events wait for',
+  })
+  started.add('hydrating', hydrating.stop)
+}
+
+function writesOf(writeSync: WriteSync): BackfillWrites {
+  return {
+    save: (step) => writeSync('saveBackfill', step),
+    stop: (id) => writeSync('stopBackfill', id),
+    forget: (id) => writeSync('forgetBackfill', id),
+  }
+}
+
+/** One for each environment that is configured. */
+export function startBackfillSchedules({ config, store, db, backfilling, clock, log, started }: Parts): void {
+  const { schedule, timezone } = config.backfill
+  if (schedule === null) return
+  const isLeader = store.shared?.isLeader
+  const scheduleOf = (environment: Environment) =>
+    createSchedule({
+      ...{ expression: schedule, timezone, clock, log },
+      ...(isLeader && { isLeader }),
+      run: (stopping) => backfilling.complete(environment, stopping),
+      lastRanAt: () => lastRanAt(db, environment),
+      failed: `the scheduled backfill of ${environment} failed; trying again in 15 minutes`,
+      retryAfterMs: RETRY_AFTER_MS,
+    })
+  const schedules = ENVIRONMENTS.filter((one) => config.provider[one] !== null).map(scheduleOf)
+  started.add('backfillSchedules', async () => {
+    await Promise.all(schedules.map(({ stop }) => stop()))
+  })
+}
+
+/** What the metrics say of the last complete one of each environment. */
+export async function readLastBackfills(db: Db): Promise<readonly LastBackfill[]> {
+  const runs = await Promise.all(ENVIRONMENTS.map((environment) => lastComplete(db, environment)))
+  return runs.flatMap((run) => {
+    if (run?.outcome.state !== 'done') return []
+    const { endedAt, result } = run.outcome
+    const counts = { stored: total(result.stored), differences: total(run.found.differences) }
+    return [{ environment: run.plan.environment, endedAt, ...counts }]
+  })
+}
