@@ -504,6 +504,54 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/backfills": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The newest backfills, newest first.
+         * @description Needs a key with the scope `admin`.
+         */
+        get: operations["listBackfills"];
+        put?: never;
+        /**
+         * Starts a backfill, goes on with the same one that failed, or joins the same one that is running.
+         * @description Needs a key with the scope `admin`.
+         */
+        post: operations["startBackfill"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/backfills/{backfillId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The progress and result of a backfill.
+         * @description Needs a key with the scope `admin`.
+         */
+        get: operations["getBackfill"];
+        put?: never;
+        post?: never;
+        /**
+         * Stops a backfill; what it stored stays stored.
+         * @description Needs a key with the scope `admin`.
+         */
+        delete: operations["stopBackfill"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/policy": {
         parameters: {
             query?: never;
@@ -1121,6 +1169,18 @@ export interface webhooks {
 }
 export interface components {
     schemas: {
+        AccessDifference: {
+            gains: number;
+            losses: number;
+            otherwise: number;
+            sample: {
+                environment: components["schemas"]["Environment"];
+                customerId: string;
+                productId: string;
+                before: components["schemas"]["AccessSnapshot"];
+                after: components["schemas"]["AccessSnapshot"];
+            }[];
+        };
         AccessSnapshot: {
             active: boolean;
             status: components["schemas"]["Status"];
@@ -1869,6 +1929,34 @@ export interface components {
         };
     };
     responses: {
+        /** @description `backfill_not_found`: Backfill not found. */
+        backfill_not_found: {
+            headers: {
+                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                "X-Request-Id": string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @enum {string} */
+                    code: "backfill_not_found";
+                };
+            };
+        };
+        /** @description `backfill_running`: A backfill is running. `payments_api_not_configured`: Payments API not configured. */
+        "backfill_running-or-payments_api_not_configured": {
+            headers: {
+                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                "X-Request-Id": string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @enum {string} */
+                    code: "backfill_running" | "payments_api_not_configured";
+                };
+            };
+        };
         /** @description `block_not_found`: Block not found. */
         block_not_found: {
             headers: {
@@ -4209,6 +4297,390 @@ export interface operations {
             401: components["responses"]["key_expired-or-unauthorized"];
             403: components["responses"]["forbidden"];
             404: components["responses"]["replay_not_found"];
+            408: components["responses"]["body_incomplete"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unavailable"];
+        };
+    };
+    listBackfills: {
+        parameters: {
+            query?: {
+                /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
+                environment?: components["schemas"]["Environment"];
+                /** @description The maximum number of items on the page. */
+                limit?: number;
+                /** @description The `nextCursor` of the page before; the first page if omitted. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        items: {
+                            id: string;
+                            /** @enum {string} */
+                            state: "running" | "done" | "stopped" | "failed";
+                            environment: components["schemas"]["Environment"];
+                            dryRun: boolean;
+                            payments: boolean;
+                            subscriptions: boolean;
+                            customerId: string | null;
+                            /** Format: date-time */
+                            startedAt: string;
+                            endedAt: string | null;
+                            progress: {
+                                phase: string;
+                                read: number;
+                                perSecond: number | null;
+                            };
+                            summary: {
+                                read: {
+                                    payments: number;
+                                    subscriptions: number;
+                                };
+                                told: number;
+                                stored: {
+                                    total: number;
+                                    byType: {
+                                        [key: string]: number;
+                                    };
+                                };
+                                chargebacks: number | null;
+                                differences: {
+                                    total: number;
+                                    byCode: {
+                                        [key: string]: number;
+                                    };
+                                    sample: {
+                                        code: string;
+                                        recordId: string;
+                                        about: string | null;
+                                        text: string;
+                                    }[];
+                                };
+                                unknown: {
+                                    total: number;
+                                    sample: {
+                                        /** @enum {string} */
+                                        kind: "payment" | "subscription";
+                                        id: string;
+                                    }[];
+                                };
+                                unusable: number;
+                                access: components["schemas"]["AccessDifference"];
+                            } | null;
+                            reason: string | null;
+                        }[];
+                        pagination: {
+                            nextCursor: string | null;
+                            hasMore: boolean;
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["key_expired-or-unauthorized"];
+            403: components["responses"]["forbidden"];
+            408: components["responses"]["body_incomplete"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unavailable"];
+        };
+    };
+    startBackfill: {
+        parameters: {
+            query?: {
+                /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
+                environment?: components["schemas"]["Environment"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    /** @default false */
+                    dryRun?: boolean;
+                    /** @default true */
+                    payments?: boolean;
+                    /** @default true */
+                    subscriptions?: boolean;
+                    /** @default null */
+                    customerId?: string | null;
+                };
+            };
+        };
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    /** @description Where to ask for the progress. */
+                    Location: string;
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        id: string;
+                        /** @enum {string} */
+                        state: "running" | "done" | "stopped" | "failed";
+                        environment: components["schemas"]["Environment"];
+                        dryRun: boolean;
+                        payments: boolean;
+                        subscriptions: boolean;
+                        customerId: string | null;
+                        /** Format: date-time */
+                        startedAt: string;
+                        endedAt: string | null;
+                        progress: {
+                            phase: string;
+                            read: number;
+                            perSecond: number | null;
+                        };
+                        summary: {
+                            read: {
+                                payments: number;
+                                subscriptions: number;
+                            };
+                            told: number;
+                            stored: {
+                                total: number;
+                                byType: {
+                                    [key: string]: number;
+                                };
+                            };
+                            chargebacks: number | null;
+                            differences: {
+                                total: number;
+                                byCode: {
+                                    [key: string]: number;
+                                };
+                                sample: {
+                                    code: string;
+                                    recordId: string;
+                                    about: string | null;
+                                    text: string;
+                                }[];
+                            };
+                            unknown: {
+                                total: number;
+                                sample: {
+                                    /** @enum {string} */
+                                    kind: "payment" | "subscription";
+                                    id: string;
+                                }[];
+                            };
+                            unusable: number;
+                            access: components["schemas"]["AccessDifference"];
+                        } | null;
+                        reason: string | null;
+                    };
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["key_expired-or-unauthorized"];
+            403: components["responses"]["forbidden"];
+            408: components["responses"]["body_incomplete"];
+            409: components["responses"]["backfill_running-or-payments_api_not_configured"];
+            413: components["responses"]["body_too_large"];
+            415: components["responses"]["encoding_not_supported-or-media_type_not_supported"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["not_stored-or-store_unavailable"];
+        };
+    };
+    getBackfill: {
+        parameters: {
+            query?: {
+                /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
+                environment?: components["schemas"]["Environment"];
+            };
+            header?: never;
+            path: {
+                /** @description The id of a backfill. */
+                backfillId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        id: string;
+                        /** @enum {string} */
+                        state: "running" | "done" | "stopped" | "failed";
+                        environment: components["schemas"]["Environment"];
+                        dryRun: boolean;
+                        payments: boolean;
+                        subscriptions: boolean;
+                        customerId: string | null;
+                        /** Format: date-time */
+                        startedAt: string;
+                        endedAt: string | null;
+                        progress: {
+                            phase: string;
+                            read: number;
+                            perSecond: number | null;
+                        };
+                        summary: {
+                            read: {
+                                payments: number;
+                                subscriptions: number;
+                            };
+                            told: number;
+                            stored: {
+                                total: number;
+                                byType: {
+                                    [key: string]: number;
+                                };
+                            };
+                            chargebacks: number | null;
+                            differences: {
+                                total: number;
+                                byCode: {
+                                    [key: string]: number;
+                                };
+                                sample: {
+                                    code: string;
+                                    recordId: string;
+                                    about: string | null;
+                                    text: string;
+                                }[];
+                            };
+                            unknown: {
+                                total: number;
+                                sample: {
+                                    /** @enum {string} */
+                                    kind: "payment" | "subscription";
+                                    id: string;
+                                }[];
+                            };
+                            unusable: number;
+                            access: components["schemas"]["AccessDifference"];
+                        } | null;
+                        reason: string | null;
+                    };
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["key_expired-or-unauthorized"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["backfill_not_found"];
+            408: components["responses"]["body_incomplete"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unavailable"];
+        };
+    };
+    stopBackfill: {
+        parameters: {
+            query?: {
+                /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
+                environment?: components["schemas"]["Environment"];
+            };
+            header?: never;
+            path: {
+                /** @description The id of a backfill. */
+                backfillId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        id: string;
+                        /** @enum {string} */
+                        state: "running" | "done" | "stopped" | "failed";
+                        environment: components["schemas"]["Environment"];
+                        dryRun: boolean;
+                        payments: boolean;
+                        subscriptions: boolean;
+                        customerId: string | null;
+                        /** Format: date-time */
+                        startedAt: string;
+                        endedAt: string | null;
+                        progress: {
+                            phase: string;
+                            read: number;
+                            perSecond: number | null;
+                        };
+                        summary: {
+                            read: {
+                                payments: number;
+                                subscriptions: number;
+                            };
+                            told: number;
+                            stored: {
+                                total: number;
+                                byType: {
+                                    [key: string]: number;
+                                };
+                            };
+                            chargebacks: number | null;
+                            differences: {
+                                total: number;
+                                byCode: {
+                                    [key: string]: number;
+                                };
+                                sample: {
+                                    code: string;
+                                    recordId: string;
+                                    about: string | null;
+                                    text: string;
+                                }[];
+                            };
+                            unknown: {
+                                total: number;
+                                sample: {
+                                    /** @enum {string} */
+                                    kind: "payment" | "subscription";
+                                    id: string;
+                                }[];
+                            };
+                            unusable: number;
+                            access: components["schemas"]["AccessDifference"];
+                        } | null;
+                        reason: string | null;
+                    };
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["key_expired-or-unauthorized"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["backfill_not_found"];
             408: components["responses"]["body_incomplete"];
             429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];

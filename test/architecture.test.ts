@@ -32,7 +32,9 @@ const MAY_IMPORT: Readonly<
   },
   history: { code: ['errors', 'provider', 'entitlements', 'store', 'ingest'] },
   people: { code: ['errors', 'provider', 'entitlements', 'store', 'ingest'] },
-  backfill: { code: ['errors', 'provider', 'entitlements', 'store', 'ingest', 'payments-api'] },
+  backfill: {
+    code: ['errors', 'provider', 'entitlements', 'store', 'ingest', 'payments-api', 'recompute'],
+  },
   sync: { code: ['errors', 'failure-limit', 'provider', 'store', 'entitlements'], typesOf: ['recompute'] },
   // They ask the store themselves, instead of by a function for each question; what changes anything is handed in.
   handlers: {
@@ -46,7 +48,7 @@ const MAY_IMPORT: Readonly<
       'store',
       'history',
     ],
-    typesOf: ['doctor', 'ingest', 'operations', 'people', 'recompute', 'sync'],
+    typesOf: ['backfill', 'doctor', 'ingest', 'operations', 'people', 'recompute', 'sync'],
   },
   operations: {
     code: ['errors', 'package-file', 'store', 'system-refusal'],
@@ -80,6 +82,8 @@ const MAY_IMPORT: Readonly<
       'ingest',
       'history',
       'recompute',
+      'backfill',
+      'payments-api',
       'people',
       'operations',
       'sync',

@@ -76,6 +76,7 @@ const PARAMETERS: Readonly<Record<string, string>> = {
   feature: 'The id of a feature in the config.',
   eventId: 'The id of a stored event.',
   replayId: 'The id of a replay.',
+  backfillId: 'The id of a backfill.',
   endpoint: 'The name of an endpoint in the config.',
   environment:
     'The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live.',

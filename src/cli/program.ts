@@ -3,6 +3,7 @@ import { Command } from 'commander'
 import { packageVersion } from '../package-file.js'
 import { accessCommands } from './access.js'
 import { actsCommands } from './acts.js'
+import { backfillCommand } from './backfill.js'
 import type { RegisterCommand } from './command.js'
 import { configCommands } from './config.js'
 import type { CliContext } from './context.js'
@@ -72,6 +73,7 @@ export function createCommands({ openInput }: { readonly openInput: () => Readab
     ...actsCommands,
     ...configCommands,
     ...recomputeCommands,
+    backfillCommand,
     importCommand(openInput),
     ...syncCommands,
     ...messageCommands,

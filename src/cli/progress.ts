@@ -48,9 +48,12 @@ export interface Followed<Status> {
   readonly ask: () => Promise<Status>
   readonly progressOf: (status: Status) => {
     readonly done: number
-    readonly total: number
+    /** Null: unknown. */
+    readonly total: number | null
     readonly text?: string
   }
+  /** What it counts; by default events. */
+  readonly unit?: string
   /** The name of the job, and the error code if it fails. */
   readonly name: string
   readonly code: ErrorCode
@@ -62,7 +65,7 @@ export interface Followed<Status> {
  */
 export function follow<Status extends { readonly state: string }>(
   started: Status,
-  { ask, progressOf, name, code }: Followed<Status>,
+  { ask, progressOf, name, code, unit = 'events' }: Followed<Status>,
   context: CliContext,
 ): Promise<Status> {
   return withProgress(context, async (progress) => {
@@ -70,8 +73,9 @@ export function follow<Status extends { readonly state: string }>(
     try {
       for (let ms = FIRST_WAIT_MS; status.state === 'running'; ms = Math.min(2 * ms, LONGEST_WAIT_MS)) {
         const { done, total, text = '' } = progressOf(status)
-        const all = Math.max(done, total)
-        progress.show(all === 0 ? null : done / all, `${name}: ${done} of ${all} events${text}`)
+        const all = Math.max(done, total ?? 0)
+        const counted = total === null ? done : `${done} of ${all}`
+        progress.show(total === null || all === 0 ? null : done / all, `${name}: ${counted} ${unit}${text}`)
         await wait(ms)
         status = await ask()
       }

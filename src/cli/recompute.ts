@@ -210,7 +210,7 @@ function callsText({ calls }: ReplaySummaryJson, paint: Paint): string {
   ])
 }
 
-const moreLine = (count: number) => count > 0 && `and ${count} more`
+export const moreLine = (count: number) => count > 0 && `and ${count} more`
 
 /** The policy in the form of the config file. */
 function asConfigured({ lapseAfter, ...policy }: Policy): PolicyText {
@@ -221,7 +221,7 @@ function asConfigured({ lapseAfter, ...policy }: Policy): PolicyText {
  * Differences as text: their number, and one line for each example.
  * @param environment the only one that was compared
  */
-function differenceText(
+export function differenceText(
   { gains, losses, otherwise, sample }: SummaryJson,
   conditional: boolean,
   environment?: Environment,

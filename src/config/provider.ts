@@ -78,19 +78,9 @@ export const backfillSchema = z.strictObject({
   timezone: timezoneSchema.default('UTC').describe('The time zone of `schedule`.'),
 })
 
-export function warnOfProvider(
-  { hasUnused }: DeepReadonly<z.output<typeof providerSchema>>,
-  { schedule }: DeepReadonly<z.output<typeof backfillSchema>>,
-): Problem[] {
-  const warnings: Problem[] = []
-  if (hasUnused) {
-    const message =
-      'has baseUrl and apiKey as 1.0 had them, which are not used: move them to provider.live or provider.sandbox'
-    warnings.push({ path: ['provider'], message })
-  }
-  if (schedule !== null) {
-    const message = 'has no effect: this version only checks it, and runs no backfill'
-    warnings.push({ path: ['backfill', 'schedule'], message })
-  }
-  return warnings
+export function warnOfProvider({ hasUnused }: DeepReadonly<z.output<typeof providerSchema>>): Problem[] {
+  if (!hasUnused) return []
+  const message =
+    'has baseUrl and apiKey as 1.0 had them, which are not used: move them to provider.live or provider.sandbox'
+  return [{ path: ['provider'], message }]
 }

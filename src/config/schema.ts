@@ -97,7 +97,7 @@ export function findConflicts(file: unknown, known: readonly Problem[], override
 
 /** Settings that are allowed but probably mistakes. */
 export function findWarnings(config: Config): Issue[] {
-  const { endpoints, policy, backup, database, retention, products, sync, provider, backfill } = config
+  const { endpoints, policy, backup, database, retention, products, sync, provider } = config
   return [
     ...warnOfEndpoints(endpoints),
     ...warnOfPolicy(policy),
@@ -105,6 +105,6 @@ export function findWarnings(config: Config): Issue[] {
     ...warnOfRetention(retention),
     ...warnOfProducts(products, endpoints),
     ...warnOfSync(sync, endpoints),
-    ...warnOfProvider(provider, backfill),
+    ...warnOfProvider(provider),
   ].map(toIssue)
 }

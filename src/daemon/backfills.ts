@@ -1,6 +1,12 @@
 /* Backfills of a daemon: the access to the payments service, and the times at which they are due. */
 
-import { type BackfillWrites, createBackfills, lastRanAt } from '../backfill/backfills.js'
+import {
+  type Backfills,
+  type BackfillsDeps,
+  type BackfillWrites,
+  createBackfills,
+  lastRanAt,
+} from '../backfill/backfills.js'
 import { createHydrate } from '../backfill/hydrate.js'
 import { lastComplete, total } from '../backfill/run.js'
 import { createSchedule } from '../operations/cron.js'
@@ -11,12 +17,14 @@ import type { Environment } from '../provider/event.js'
 import type { RecordKey } from '../store/awaited-records.js'
 import { type Db, ENVIRONMENTS } from '../store/schema.js'
 import type { WriteSync } from '../sync/writes.js'
-import type { Parts, Taking } from './parts.js'
+import type { Opened } from './open.js'
 
 /** The wait after a failure: the service may be away, or limit how often it is called. */
 const RETRY_AFTER_MS = 15 * 60_000
 
-export function startBackfills({ config, store, db, ingest, clock, random, sleep, log, started }: Taking) {
+type Ingesting = Opened & Pick<BackfillsDeps, 'ingest'>
+
+export function startBackfills({ config, store, db, ingest, clock, random, sleep, log, started }: Ingesting) {
   const { shared } = store
   const apis = new Map(
     ENVIRONMENTS.map((environment) => {
@@ -49,8 +57,10 @@ export function startBackfills({ config, store, db, ingest, clock, random, sleep
 }
 
 /** Looks every minute for events whose payment or subscription the service may know more of. */
-export function startHydrating({ store, db, ingest, backfilling, clock, log, started }: Parts): void {
-  const { apis } = backfilling
+export function startHydrating(
+  { store, db, ingest, clock, log, started }: Ingesting,
+  { apis }: ReturnType<typeof startBackfills>,
+): void {
   const { writeSync } = store.writer
   if (apis.length === 0) return
   const noteAsked = (record: RecordKey) => writeSync('noteAskedRecord', record)
@@ -72,7 +82,10 @@ function writesOf(writeSync: WriteSync): BackfillWrites {
 }
 
 /** One for each environment that is configured. */
-export function startBackfillSchedules({ config, store, db, backfilling, clock, log, started }: Parts): void {
+export function startBackfillSchedules(
+  { config, store, db, clock, log, started }: Opened,
+  backfills: Backfills,
+): void {
   const { schedule, timezone } = config.backfill
   if (schedule === null) return
   const isLeader = store.shared?.isLeader
@@ -80,7 +93,7 @@ export function startBackfillSchedules({ config, store, db, backfilling, clock, 
     createSchedule({
       ...{ expression: schedule, timezone, clock, log },
       ...(isLeader && { isLeader }),
-      run: (stopping) => backfilling.complete(environment, stopping),
+      run: (stopping) => backfills.complete(environment, stopping),
       lastRanAt: () => lastRanAt(db, environment),
       failed: `the scheduled backfill of ${environment} failed; trying again in 15 minutes`,
       retryAfterMs: RETRY_AFTER_MS,

@@ -80,7 +80,7 @@ function startIntake({ store, metrics, wake, fail, tracing, log, started }: Open
   }
 }
 
-export type Taking = Opened & ReturnType<typeof startIntake>
+type Taking = Opened & ReturnType<typeof startIntake>
 
 function startRecomputing({
   config,

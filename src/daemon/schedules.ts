@@ -23,8 +23,8 @@ export function startSchedules(parts: Parts): void {
     })
     started.add('backups', backups.stop)
   }
-  startBackfillSchedules(parts)
-  startHydrating(parts)
+  startBackfillSchedules(parts, parts.backfilling)
+  startHydrating(parts, parts.backfilling)
   started.add('schedule', watchStore(parts).stop)
   started.add('privacySchedule', startPrivacySchedule(parts).stop)
 }

@@ -1,10 +1,10 @@
 /* The metrics: request counters, and gauges that are read at each scrape. */
 
-import type { Environment } from '../provider/event.js'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { ErrorCode } from '../errors.js'
 import type { Disposition } from '../ingest/delivery.js'
 import type { Endpoint } from '../provider/endpoint.js'
+import type { Environment } from '../provider/event.js'
 import { countWaiting } from '../store/event-questions.js'
 import { firstKeptBodyAt } from '../store/expire-bodies.js'
 import { type Db, ENVIRONMENTS } from '../store/schema.js'

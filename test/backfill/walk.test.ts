@@ -12,7 +12,7 @@ import {
 import { EXAMPLE_POLICY } from '../entitlements/policies.js'
 import { createPayment, createProduct, type Json, KEY, MONTHLY, startHeard } from '../sandbox/service.js'
 import { eventually } from '../setup/eventually.js'
-import { type Proxy, startProxy } from './proxy.js'
+import { type Relay, startRelay } from './relay.js'
 
 type Service = Awaited<ReturnType<typeof startHeard>>
 
@@ -28,7 +28,7 @@ const ENDPOINTS = {
 /** A service with some customers; `lost`: what no webhook told. */
 interface Market {
   readonly service: Service
-  readonly proxy: Proxy
+  readonly relay: Relay
   readonly ids: Readonly<Record<string, { readonly customerId: string; readonly id: string }>>
   readonly told: readonly Json[]
   readonly lost: readonly Json[]
@@ -70,9 +70,9 @@ async function openMarket(): Promise<Market> {
   await service.advance('1h')
   const news = service.receiver.take().map(({ event }) => event)
   const isQuiet = (event: Json) => JSON.stringify(event).includes(ids.quiet?.customerId ?? '')
-  const proxy = await startProxy(service, PAGE_SIZE)
+  const relay = await startRelay(service, PAGE_SIZE)
   return {
-    ...{ service, proxy, ids, told: [...told, ...news.filter(isQuiet)] },
+    ...{ service, relay, ids, told: [...told, ...news.filter(isQuiet)] },
     lost: news.filter((event) => !isQuiet(event)),
     now: Date.parse((await service.data('GET /sandbox/clock')).now) + 60_000,
   }
@@ -80,9 +80,9 @@ async function openMarket(): Promise<Market> {
 
 const instantly: DaemonOptions['sleep'] = async (_, signal) => signal.throwIfAborted()
 
-const configOf = ({ proxy }: Market, more: Record<string, unknown> = {}, provider: object = {}) => ({
+const configOf = ({ relay }: Market, more: Record<string, unknown> = {}, provider: object = {}) => ({
   ...ENDPOINTS,
-  provider: { sandbox: { baseUrl: proxy.url, apiKey: KEY, legacy: true, ...provider } },
+  provider: { sandbox: { baseUrl: relay.url, apiKey: KEY, legacy: true, ...provider } },
   ...more,
 })
 
@@ -188,5 +188,251 @@ describe('a backfill', () => {
     })
     expect(await keptRows(daemon)).toEqual([])
     expect(JSON.stringify(daemon.logged())).not.toContain(KEY)
+  })
+})
+
+/** The path of a request, without where its page begins. */
+const pathOf = (asked: string): string => asked.replace(/[?&](cursor|page)=[^&]*/, '')
+
+const refuse =
+  (status: number, error: string, headers: Readonly<Record<string, string>> = {}): Relay['before'] =>
+  (_, res) => {
+    const body = JSON.stringify({ success: false, error, message: 'No.' })
+    res.writeHead(status, { 'content-type': 'application/json', ...headers }).end(body)
+    return true
+  }
+
+/** The same, only for the requests that match, and only so often. */
+function sometimes(pattern: RegExp, times: number, answer: Relay['before']): Relay['before'] {
+  let left = times
+  return (path, res, req) => {
+    if (!pattern.test(path) || left === 0) return false
+    left -= 1
+    return answer(path, res, req)
+  }
+}
+
+const ALWAYS = Number.POSITIVE_INFINITY
+const PAYMENTS_PAGE_3 = () => {
+  const cursors = new Set<string>()
+  return (path: string): boolean => {
+    if (!path.startsWith('GET /v3/payments?cursor=')) return false
+    cursors.add(path)
+    return cursors.size >= 2
+  }
+}
+
+describe('a service that fails', () => {
+  it.each<[string, Relay['before']]>([
+    ['429 without Retry-After', refuse(429, 'RATE_LIMITED')],
+    ['500', refuse(500, 'INTERNAL')],
+    [
+      'a connection that is cut',
+      (_, res) => {
+        res.writeHead(200, { 'content-type': 'application/json' }).write('{"success":true,"da')
+        setImmediate(() => res.destroy())
+        return true
+      },
+    ],
+  ])('for a while does not keep a backfill from its end: %s', async (_, answer) => {
+    const market = await openMarket()
+    const daemon = await listener(market)
+    market.relay.before = sometimes(/cursor=/, 5, answer)
+    expect(await done(daemon)).toMatchObject({ stored: { total: 10 }, differences: { total: 0 } })
+    expect(await accessBy(daemon, market)).toEqual(await truthOf(market))
+  })
+
+  it.each<[string, Relay['before'], string]>([
+    ['429 without Retry-After', refuse(429, 'RATE_LIMITED'), 'limits how often'],
+    ['429 for an hour', refuse(429, 'RATE_LIMITED', { 'retry-after': '3600' }), 'in 3600 seconds'],
+    ['500', refuse(500, 'INTERNAL'), 'The payments API fails'],
+    ['a key that it no longer takes', refuse(401, 'UNAUTHORIZED'), 'Check provider.sandbox.apiKey'],
+    [
+      'a page without an envelope',
+      (_, res) => {
+        res.writeHead(200, { 'content-type': 'text/html' }).end('<h1>Hello</h1>')
+        return true
+      },
+      'is not the payments API’s'.replace('’', "'"),
+    ],
+  ])('for long has a backfill fail, and the next one goes on where it was: %s', async (_, answer, reason) => {
+    const market = await openMarket()
+    const daemon = await listener(market)
+    const isThirdPage = PAYMENTS_PAGE_3()
+    market.relay.before = (path, ...more) => isThirdPage(path) && answer(path, ...more)
+    const failed = await backfilled(daemon)
+    expect(failed).toMatchObject({ state: 'failed', summary: null, progress: { phase: 'payments', read: 8 } })
+    expect(failed.reason).toContain(reason)
+    expect(failed.reason).not.toContain(KEY)
+    const before = [...market.relay.asked]
+
+    market.relay.before = () => false
+    market.relay.asked.splice(0)
+    const next = await backfilled(daemon)
+    expect(next).toMatchObject({ id: failed.id, state: 'done', summary: { stored: { total: 10 } } })
+    const again = market.relay.asked.filter((path) => before.includes(path))
+    expect(again).toEqual([before.at(-1)])
+    expect(await accessBy(daemon, market)).toEqual(await truthOf(market))
+    expect(JSON.stringify(daemon.logged())).not.toContain(KEY)
+  })
+
+  it('to know a cursor has the list begin again, but not for ever', async () => {
+    const market = await openMarket()
+    const daemon = await listener(market)
+    const expired = refuse(400, 'INVALID_CURSOR')
+    market.relay.before = sometimes(/payments\?cursor=/, 1, expired)
+    expect(await done(daemon)).toMatchObject({ read: { payments: 11 }, stored: { total: 10 } })
+    expect(market.relay.asked.filter((path) => path === 'GET /v3/payments')).toHaveLength(2)
+
+    market.relay.before = sometimes(/payments\?cursor=/, ALWAYS, expired)
+    const failed = await backfilled(daemon)
+    expect(failed).toMatchObject({ state: 'failed' })
+    expect(failed.reason).toContain('Read the list again from its beginning')
+  })
+
+  it('to end a list, whose pages repeat, has the backfill fail with that', async () => {
+    const market = await openMarket()
+    const daemon = await listener(market)
+    let first: unknown
+    market.relay.after = (path, json) => {
+      if (pathOf(path) !== 'GET /v3/payments') return json
+      first ??= json
+      return first
+    }
+    expect(await backfilled(daemon)).toMatchObject({
+      state: 'failed',
+      reason: expect.stringMatching(/a page repeats|where the next one begins/),
+    })
+  })
+})
+
+describe('a record', () => {
+  it('that changes while it is read is read again', async () => {
+    const market = await openMarket()
+    const daemon = await listener(market)
+    const { canceled } = market.ids
+    // Its cancellation comes after it was listed, and before it is reported.
+    const late = market.lost.filter((event) => JSON.stringify(event).includes(canceled?.id ?? ''))
+    let isTold = false
+    market.relay.before = async (path) => {
+      if (!isTold && path === 'GET /v3/payments') {
+        isTold = true
+        await tell(daemon, late, market.now)
+      }
+      return false
+    }
+    expect(await done(daemon)).toMatchObject({ differences: { total: 0 }, stored: { total: 9 } })
+    expect(market.relay.asked).toContain(`GET /v3/subscriptions/${canceled?.id}`)
+    expect(await accessBy(daemon, market)).toEqual(await truthOf(market))
+  })
+
+  it('that keeps changing is listed as different', async () => {
+    const market = await openMarket()
+    const daemon = await listener(market)
+    const { quiet } = market.ids
+    const [event] = market.told.filter((one) => JSON.stringify(one).includes(quiet?.id ?? '')).slice(-1)
+    let serial = 0
+    market.relay.before = async (path) => {
+      if (path === 'GET /v3/payments' || path.endsWith(quiet?.id ?? '-')) {
+        serial += 1
+        await tell(daemon, [{ ...event, id: `evt_again_${serial}` }], market.now)
+      }
+      return false
+    }
+    const { differences } = await done(daemon)
+    expect(differences).toEqual({
+      total: 1,
+      byCode: { read_again: 1 },
+      sample: [
+        {
+          ...{ code: 'read_again', recordId: quiet?.id, about: null },
+          text: 'may have changed while it was read: read it again',
+        },
+      ],
+    })
+    expect(market.relay.asked.filter((path) => path.endsWith(quiet?.id ?? '-'))).toHaveLength(3)
+  })
+
+  it('that the lists leave out is asked for, where it gives access, and counts as unknown if it is not there', async () => {
+    const market = await openMarket()
+    const daemon = await listener(market)
+    const hidden = [market.ids.canceled?.id, market.ids.settled?.id, market.ids.refunded?.id]
+    market.relay.after = (_, json) => {
+      const { items } = json.data ?? {}
+      if (items === undefined) return json
+      const left = items.filter(({ id }: Json) => !hidden.includes(id))
+      return { ...json, data: { ...json.data, items: left } }
+    }
+    market.relay.before = sometimes(
+      new RegExp(`payments/${market.ids.settled?.id}`),
+      1,
+      refuse(404, 'PAYMENT_NOT_FOUND'),
+    )
+    const summary = await done(daemon)
+    expect(summary).toMatchObject({
+      unknown: { total: 1, sample: [{ kind: 'payment', id: market.ids.settled?.id }] },
+      stored: { total: 10 },
+    })
+    expect(await accessBy(daemon, market)).toEqual(await truthOf(market))
+  })
+
+  it('that cannot be used is listed, and does not keep the others from being read', async () => {
+    const market = await openMarket()
+    const daemon = await listener(market)
+    const { id } = market.ids.settled ?? {}
+    market.relay.after = (_, json) => {
+      const items = json.data?.items?.map((one: Json) =>
+        one.id === id ? { ...one, statusTimeline: 7 } : one,
+      )
+      return items === undefined ? json : { ...json, data: { ...json.data, items } }
+    }
+    expect(await done(daemon)).toMatchObject({
+      unusable: 1,
+      differences: { total: 1, sample: [{ code: 'record_unusable', recordId: id }] },
+      stored: { total: 10 },
+      read: { payments: 11 },
+    })
+  })
+})
+
+describe('a daemon that stops', () => {
+  it('goes on at its next start at the page that it was at, wherever that was', async () => {
+    const market = await openMarket()
+    const whole = await listener(market)
+    const wanted = await done(whole)
+    const all = market.relay.asked.splice(0)
+    for (const dryRun of [false, true]) {
+      let daemon = await listener(market)
+      const { id } = await start(daemon, { dryRun })
+      const asked: string[] = []
+      let restarts = 0
+      // Each daemon has one more request answered, and is stopped while the next one waits.
+      for (;;) {
+        restarts += 1
+        expect(restarts).toBeLessThanOrEqual(2 * all.length)
+        const held = Promise.withResolvers<void>()
+        let answered = 0
+        market.relay.before = async () => {
+          answered += 1
+          if (answered <= 1) return false
+          held.resolve()
+          await new Promise(() => {})
+          return true
+        }
+        daemon = await daemon.restart()
+        const status = ended(daemon, id).then(() => 'ended')
+        const what = await Promise.race([status, held.promise.then(() => 'held')])
+        asked.push(...market.relay.asked.splice(0).slice(0, answered))
+        if (what === 'ended') break
+      }
+      const { summary } = await get(daemon, `/backfills/${id}`)
+      expect(summary).toEqual(wanted)
+      expect(restarts).toBeGreaterThan(all.length / 2)
+      // Nothing but the request that was waiting was repeated.
+      const repeats = asked.filter((path, i) => asked.indexOf(path) !== i && path !== asked[i - 1])
+      expect(repeats).toEqual([])
+      expect(await keptRows(daemon)).toEqual([])
+      if (!dryRun) expect(await accessBy(daemon, market)).toEqual(await truthOf(market))
+    }
   })
 })

@@ -47,9 +47,9 @@ function notShown(schema: JsonSchema, values: readonly unknown[], path = ''): st
 }
 
 describe('config.example.json', () => {
-  it('loads once its references are set, and warns only of the secret to fill in and of what is not used yet', () => {
+  it('loads once its references are set, and warns only of the secret to fill in', () => {
     const { config, warnings } = loadConfig({ path: EXAMPLE, env, readFile })
-    expect(warnings.map(({ path }) => path)).toEqual(['endpoints.sandbox.secrets[0]', 'backfill.schedule'])
+    expect(warnings.map(({ path }) => path)).toEqual(['endpoints.sandbox.secrets[0]'])
     expect(
       config.endpoints.map(({ name, environment, secrets }) => [name, environment, secrets[0]?.secret]),
     ).toEqual([

@@ -207,10 +207,6 @@ describe('the payments API', () => {
     expect(warnings({ ...LIVE, ...earlier })).toEqual([
       'provider: has baseUrl and apiKey as 1.0 had them, which are not used: move them to provider.live or provider.sandbox',
     ])
-    const needless = { backfill: { schedule: '15 4 * * *' } }
-    expect(warnings({ ...LIVE, ...needless })).toEqual([
-      'backfill.schedule: has no effect: this version only checks it, and runs no backfill',
-    ])
   })
 })
 

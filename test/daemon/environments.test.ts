@@ -73,6 +73,10 @@ const CASES: readonly Case[] = [
   ['GET /replays/:replayId', 404],
   ['DELETE /replays/:replayId', 404],
   ['POST /replays', 202, { filter: {} }],
+  ['GET /backfills', 200],
+  ['GET /backfills/:backfillId', 404],
+  ['DELETE /backfills/:backfillId', 404],
+  ['POST /backfills', 409, {}],
   ['POST /imports', 200, EXPORTED, '/imports?withManual=true'],
   ['GET /sync', 200],
   ['GET /sync/memberships', 200],
@@ -120,6 +124,7 @@ function requestOf([route, , body, given]: Case): Request & { readonly method: s
     .replace(':webhook', 'default')
     .replace(':eventId', 'evt_both')
     .replace(':replayId', liveReplay)
+    .replace(':backfillId', 'bkf_live')
   return { method, path, body, ...(route === 'POST /imports' && { type: 'application/x-ndjson' }) }
 }
 

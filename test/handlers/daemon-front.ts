@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { Kysely } from 'kysely'
 import { pino } from 'pino'
 import { afterAll, beforeAll, onTestFinished } from 'vitest'
+import { newBackfill, wholePlan } from '../../src/backfill/run.js'
 import { createWriter } from '../../src/daemon/writer.js'
 import { catalogOf } from '../../src/entitlements/features.js'
 import type { AccessAnswer, Entitlement } from '../../src/entitlements/model.js'
@@ -338,6 +339,10 @@ const REPLAY: Replay = {
   outcome: { state: 'running' },
 }
 
+const BACKFILL = newBackfill({
+  ...{ id: 'bkf_1', number: 1, plan: wholePlan('live'), startedAt: NOW, newestSeq: 0, newestChange: 0 },
+})
+
 /** A front that has something to tell about everything, for a key that may do everything. */
 export async function openWhole(atEnd?: AtEnd) {
   const { url } = await openFront(
@@ -352,6 +357,12 @@ export async function openWhole(atEnd?: AtEnd) {
         replays: async () => [REPLAY],
         findReplay: async () => REPLAY,
         stopReplay: async () => REPLAY,
+      },
+      backfills: {
+        start: async () => BACKFILL,
+        list: async () => [BACKFILL],
+        find: async () => BACKFILL,
+        stop: async () => BACKFILL,
       },
       sync: {
         ...SYNC_OFF,
@@ -397,6 +408,7 @@ const IDS: Readonly<Record<string, string>> = {
   ':feature': 'export',
   ':eventId': 'evt_1',
   ':replayId': 'rep_1',
+  ':backfillId': 'bkf_1',
   ':webhook': 'crm',
 }
 export const withIds = (path: string) => path.replaceAll(/:\w+/g, (name) => IDS[name] ?? '')

@@ -74,6 +74,10 @@ const EVERY_ROUTE: readonly Row[] = [
   ['POST', '/replays', ENVIRONMENT, 202, NOT_KEPT, '/replays/rep_1'],
   ['GET', '/replays/:replayId', ENVIRONMENT, 200, NOT_KEPT],
   ['DELETE', '/replays/:replayId', ENVIRONMENT, 200, NOT_KEPT],
+  ['GET', '/backfills', 'environment, limit, cursor', 200, NOT_KEPT],
+  ['POST', '/backfills', ENVIRONMENT, 202, NOT_KEPT, '/backfills/bkf_1'],
+  ['GET', '/backfills/:backfillId', ENVIRONMENT, 200, NOT_KEPT],
+  ['DELETE', '/backfills/:backfillId', ENVIRONMENT, 200, NOT_KEPT],
   ['GET', '/sync', ENVIRONMENT, 200, NOT_KEPT],
   ['GET', '/sync/memberships', 'environment, state, target, customerId, limit, cursor', 200, NOT_KEPT],
   [
@@ -244,6 +248,7 @@ it.each<[path: string, parameter: string, values: readonly string[]]>([
   ['/sync/messages', 'from', ['yesterday']],
   ['/replays', 'limit', ['odd']],
   ['/replays', 'cursor', ['odd']],
+  ['/backfills', 'cursor', ['odd']],
   ['/changes', 'customerId', ['%ff', 'cus_%E0%A4%A']],
   ['/events', 'paymentId', ['%ff']],
   ['/entitlements', 'externalRef', ['%ff']],
@@ -398,6 +403,8 @@ it.each<[method: string, path: string, body: string, fields: string[], message?:
   ['POST', '/sync/messages/replay', '{"from":"2026-03-02T00:00:00Z","webhook":"odd"}', ['webhook']],
   ['POST', '/sync/messages/replay', '{"ids":["msg_odd_1"]}', ['ids.0']],
   ['POST', '/replays', '{"dryRun":"yes"}', ['dryRun']],
+  ['POST', '/backfills', '{"dryRun":"yes","customerId":7}', ['dryRun', 'customerId']],
+  ['POST', '/backfills', '{"payments":false,"subscriptions":false}', ['payments']],
   ['POST', '/policy/diff', '{"named":0}', ['named']],
 ])('%s %s says of %s which fields are wrong', async (method, path, body, fields, told) => {
   const call = whole()

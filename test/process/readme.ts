@@ -81,6 +81,8 @@ export const NOT_RUN: Readonly<Record<string, string>> = {
     'it needs a PostgreSQL server; test/postgres/move.test.ts moves a store',
   'OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 OTEL_SERVICE_NAME=latchkey latchkey serve':
     'it would start a second daemon; test/process/traces.test.ts starts one beside a collector',
+  'BACKFILL=$(curl -fsS -H "$AUTH" -H "Content-Type: application/json" "$URL/backfills?environment=live" \\':
+    'it needs an account at the payments service; test/backfill/walk.test.ts runs backfills of a sandbox',
   'createuser --pwprompt latchkey': 'it asks for a password, on the machine of a server',
   'echo "POSTGRES_PASSWORD=$(openssl rand -hex 24)" >> deploy/.env':
     'it starts containers, for which a machine need not have an engine',

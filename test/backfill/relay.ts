@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
 
 /** What stands before a payments service: it counts what is asked, and has lists come in small pages. */
-export interface Proxy {
+export interface Relay {
   readonly url: string
   /** Every request, such as `GET /v3/payments?cursor=abc`, without the size of the page. */
   readonly asked: string[]
@@ -18,18 +18,18 @@ export interface Proxy {
 export type Answered = any
 
 /** @param pageSize of lists */
-export async function startProxy(service: { readonly url: string }, pageSize: number): Promise<Proxy> {
+export async function startRelay(service: { readonly url: string }, pageSize: number): Promise<Relay> {
   const server = createServer(async (req, res) => {
     const url = new URL(req.url ?? '', service.url)
     const isList = url.searchParams.has('limit')
     url.searchParams.delete('limit')
     const path = `${req.method} ${url.pathname}${url.search}`
-    proxy.asked.push(path)
-    if (await proxy.before(path, res, req)) return
+    relay.asked.push(path)
+    if (await relay.before(path, res, req)) return
     if (isList) url.searchParams.set('limit', String(pageSize))
     const key = String(req.headers['x-service-api-key'])
     const answer = await fetch(url, { headers: { 'X-Service-Api-Key': key } })
-    const body = proxy.after(path, await answer.json())
+    const body = relay.after(path, await answer.json())
     res.writeHead(answer.status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
   })
   server.listen(0, '127.0.0.1')
@@ -38,11 +38,11 @@ export async function startProxy(service: { readonly url: string }, pageSize: nu
     server.close()
     server.closeAllConnections()
   })
-  const proxy: Proxy = {
+  const relay: Relay = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     asked: [],
     before: () => false,
     after: (_, json) => json,
   }
-  return proxy
+  return relay
 }
