@@ -15,8 +15,12 @@ export interface YearOptions {
   readonly months: number
   /** How many things happen in a week. */
   readonly pace: number
+  /** Everyone of whom buys a plan at some time of the year; left out: 0. Things happen to them, too. */
+  readonly newcomers?: number
   /** Whether a plan may change within a cycle: the legacy vocabulary has no word for it. */
   readonly swapsPlans: boolean
+  /** The share of deliveries that is lost for good; one whole day is lost, too. Left out: none. */
+  readonly loses?: number
 }
 
 const CARD_AND_CRYPTO = ['CARD', 'CRYPTO']
@@ -34,8 +38,10 @@ const ONE_TIME = {
 }
 type ProductName = keyof typeof PLANS | keyof typeof ONE_TIME
 
+const CARD_PLANS = ['basic', 'pro', 'team'] as const
 const PLAN_NAMES = Object.keys(PLANS) as readonly (keyof typeof PLANS)[]
 
+const CHECKS_AT_ONCE = 1_000
 const MONTH_MS = 30.4 * DAY_MS
 const WEEKS = 4
 const FOUNDERS = 8
@@ -151,7 +157,7 @@ function actsOf(
 
   const bought: Readonly<Record<string, Act>> = {
     'a plan by card': async () =>
-      (await buy(pick(['basic', 'pro', 'team'] as const) ?? 'pro', card('tok_good'))) !== null,
+      (await buy(pick(CARD_PLANS) ?? 'pro', card('tok_good'))) !== null,
     'a year': async () => {
       if (is(0.7)) return (await buy('yearly', card('tok_good'))) !== null
       return (await pay((await buy('yearly', { crypto: {} }))?.payment.id)) !== null
@@ -254,11 +260,11 @@ function actsOf(
   }
 }
 
-async function everyItem({ data }: Asked, path: string): Promise<readonly Json[]> {
+export async function everyItem({ data }: Asked, path: string, filter = 'limit=100'): Promise<readonly Json[]> {
   const items: Json[] = []
   let cursor = ''
   do {
-    const page = await data(`GET ${path}?limit=100${cursor}`)
+    const page = await data(`GET ${path}?${filter}${cursor}`)
     items.push(...page.items)
     cursor = page.pagination.nextCursor && `&cursor=${page.pagination.nextCursor}`
   } while (cursor)
@@ -266,8 +272,12 @@ async function everyItem({ data }: Asked, path: string): Promise<readonly Json[]
 }
 
 /** @returns how often each thing happened */
-async function playYear(service: Asked, options: YearOptions, onMonthEnd: (at: string) => Promise<void>) {
-  const { seed, months, pace } = options
+export async function playYear(
+  service: Asked,
+  options: YearOptions,
+  onMonthEnd: (at: string) => Promise<void> = async () => {},
+) {
+  const { seed, months, pace, newcomers = 0, loses: drop = 0 } = options
   const { data } = service
   const products = {} as Record<ProductName, string>
   for (const [name, terms] of Object.entries({ ...PLANS, ...ONE_TIME })) {
@@ -284,8 +294,17 @@ async function playYear(service: Asked, options: YearOptions, onMonthEnd: (at: s
   const start = await now()
   // Early enough for a second one.
   for (let count = 0; count < FOUNDERS; count += 1) await byName['a year']?.()
+  const faults = { duplicate: 0.3, reorder: true, drop }
+  let arrived = 0
   for (let week = 1; week <= months * WEEKS; week += 1) {
-    await data('POST /sandbox/faults', { duplicate: 0.3, reorder: true })
+    await data('POST /sandbox/faults', faults)
+    for (; arrived < (newcomers * week) / (months * WEEKS); arrived += 1) {
+      await data('POST /v3/subscriptions', {
+        productId: products[chance.pick(CARD_PLANS) ?? 'pro'],
+        customerEmail: `newcomer-${arrived}@example.com`,
+        card: { tokenizedInstrument: 'tok_good' },
+      })
+    }
     ledger.subscriptions = await everyItem(service, '/v3/subscriptions')
     ledger.payments = await everyItem(service, '/v3/payments')
     for (let count = 0; count < pace; count += 1) {
@@ -293,11 +312,16 @@ async function playYear(service: Asked, options: YearOptions, onMonthEnd: (at: s
       if (await act?.()) happened.set(name, (happened.get(name) ?? 0) + 1)
       if (chance.is(0.2)) await advance({ by: `${1 + chance.below(24)}h` })
     }
+    if (drop > 0 && week === months * WEEKS - 1) {
+      await data('POST /sandbox/faults', { ...faults, drop: 1 })
+      await advance({ by: '24h' })
+      await data('POST /sandbox/faults', faults)
+    }
     const end = start + (week * MONTH_MS) / WEEKS
     if ((await now()) < end) await advance({ to: new Date(end).toISOString() })
     if (week % WEEKS > 0) continue
     // What was shuffled is at most a day late.
-    await service.call('DELETE /sandbox/faults')
+    await data('POST /sandbox/faults', { drop })
     await advance({ by: '25h' })
     await onMonthEnd(new Date(await now()).toISOString())
   }
@@ -363,14 +387,25 @@ async function accessNow(service: Asked, daemon: Daemon, key: string): Promise<A
   const checks = (await buyersIn(service)).flatMap((customerId) =>
     products.map(({ id: productId }) => ({ customerId, productId })),
   )
-  const answer = await fetch(`${daemon.url}/entitlements/check`, {
-    method: 'POST',
-    headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
-    body: JSON.stringify({ checks }),
-  })
-  const { results } = (await answer.json()) as Json
-  expect(results).toHaveLength(checks.length)
-  return byCustomer((results as readonly Json[]).filter((one) => one.active))
+  const results: Json[] = []
+  while (results.length < checks.length) {
+    const some = checks.slice(results.length, results.length + CHECKS_AT_ONCE)
+    const answer = await fetch(`${daemon.url}/entitlements/check`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
+      body: JSON.stringify({ checks: some }),
+    })
+    const { results: given } = (await answer.json()) as Json
+    expect(given).toHaveLength(some.length)
+    results.push(...given)
+  }
+  return byCustomer(results.filter((one) => one.active))
+}
+
+/** Who has other access now than by the truth. */
+export async function differingNow(service: Asked, daemon: Daemon, key: string) {
+  const { now } = await service.data('GET /sandbox/clock')
+  return compared(now, await truthAt(service, now), await accessNow(service, daemon, key))
 }
 
 /** Plays a year, and compares what the daemon says with the truth, as of each month's end. */

@@ -1,0 +1,80 @@
+import { expect, it } from 'vitest'
+import { EXAMPLE_POLICY } from '../../src/config/policy.js'
+import { differingNow, everyItem, playYear } from '../sandbox/merchant-year.js'
+import { client, DAY_MS, type Json, type Service } from '../sandbox/service.js'
+import { eventually } from '../setup/eventually.js'
+import { freePort } from '../setup/free-port.js'
+import {
+  API_KEY,
+  type AskedDaemon,
+  act,
+  configuredFolder,
+  latchkey,
+  MAY_ALL,
+  serve,
+  startProgram,
+  temporaryFolder,
+} from '../world.js'
+
+const SEED = 12
+const MONTHS = 13
+
+/** Runs a backfill to its end. */
+async function backfill(daemon: AskedDaemon, how: object = {}): Promise<Json> {
+  const { id } = await act(daemon, 'POST', '/backfills?environment=sandbox', how)
+  return eventually(async () => {
+    const run = await act(daemon, 'GET', `/backfills/${id}`)
+    expect(run.state).not.toBe('running')
+    return run
+  })
+}
+
+/** Delivers everything that was lost. Answers with how much that was. */
+async function deliverLost(service: Pick<Service, 'call' | 'data'>): Promise<number> {
+  const lost = await everyItem(service, '/sandbox/deliveries', 'status=dropped&limit=100')
+  for (const { id } of lost) await service.data(`POST /sandbox/deliveries/${id}/send`)
+  return lost.length
+}
+
+it(`a backfill brings what a year of webhooks did not, seed ${SEED}`, async () => {
+  const from = new Date(Date.now() - (MONTHS * 30.4 + 3) * DAY_MS).toISOString()
+  const sandbox = startProgram(latchkey('sandbox', '--port', '0', '--seed', String(SEED), '--from', from), {
+    folder: temporaryFolder(),
+  })
+  const [, url = '', apiKey = ''] = await sandbox.until(/sandbox on (http:\S+)\nkey (\S+) /)
+  const service = client(url, apiKey)
+  const port = await freePort()
+  const { secret } = await service.data('POST /v3/webhook-endpoints', {
+    url: `http://127.0.0.1:${port}/webhooks/lossy`,
+  })
+  const daemon = await serve(
+    configuredFolder({
+      ...MAY_ALL,
+      endpoints: { lossy: { environment: 'sandbox', secrets: [secret] } },
+      provider: { sandbox: { baseUrl: url, apiKey, legacy: true } },
+      policy: EXAMPLE_POLICY,
+    }),
+    { LATCHKEY_PORT: String(port) },
+  )
+  const differing = () => differingNow(service, daemon, API_KEY)
+
+  const year = { seed: SEED, customers: 50, newcomers: 150, months: MONTHS, pace: 10, swapsPlans: true }
+  const happened = await playYear(service, { ...year, loses: 0.05 })
+  await service.data('POST /sandbox/clock/advance', { to: new Date().toISOString() })
+  expect([...happened].filter(([, times]) => times === 0)).toEqual([])
+  const before = await differing()
+  expect(before.length).toBeGreaterThan(1)
+
+  const first = await backfill(daemon)
+  expect(await differing()).toEqual([])
+  const second = await backfill(daemon)
+  expect(second.report.stored.total).toBe(0)
+
+  expect(await deliverLost(service)).toBeGreaterThan(100)
+  expect(await differing()).toEqual([])
+  console.log(before.length, JSON.stringify(first), JSON.stringify(second))
+
+  sandbox.signal('SIGTERM')
+  expect(await sandbox.exit).toMatchObject({ code: 0, stderr: '' })
+  await daemon.stop()
+})
