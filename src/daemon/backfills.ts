@@ -12,7 +12,7 @@ import { lastComplete, total } from '../backfill/run.js'
 import { createSchedule } from '../operations/cron.js'
 import type { LastBackfill } from '../operations/metrics.js'
 import { every, MINUTE_MS } from '../operations/schedule.js'
-import { createPaymentsApi } from '../payments-api/client.js'
+import { createPaymentsApi, type PaymentsApi } from '../payments-api/client.js'
 import { USUAL_AHEAD_MS } from '../provider/envelope.js'
 import type { Environment } from '../provider/event.js'
 import type { RecordKey } from '../store/awaited-records.js'
@@ -25,27 +25,28 @@ const RETRY_AFTER_MS = 15 * 60_000
 
 type Ingesting = Opened & Pick<BackfillsDeps, 'ingest'>
 
-export function startBackfills(parts: Ingesting) {
-  const { config, store, db, ingest, clock, random, sleep, log, started } = parts
+/** Access to the payments service, one for each environment that is configured: all calls share its limits. */
+export function createApis({ config, clock, random, sleep, log }: Opened): readonly PaymentsApi[] {
+  return ENVIRONMENTS.flatMap((environment) => {
+    const access = config.provider[environment]
+    if (access === null) return []
+    return createPaymentsApi({
+      ...{ ...access, environment, clock, random },
+      ...(sleep && { sleep }),
+      onRetry: ({ message }, waitMs) =>
+        log.warn(
+          { environment, why: message, waitMs },
+          'a call to the payments service failed: trying again',
+        ),
+    })
+  })
+}
+
+export function startBackfills(parts: Ingesting, apis: readonly PaymentsApi[]): Backfills {
+  const { store, db, ingest, clock, log, started } = parts
   const { shared } = store
-  const apis = new Map(
-    ENVIRONMENTS.map((environment) => {
-      const access = config.provider[environment]
-      if (access === null) return [environment, null]
-      const api = createPaymentsApi({
-        ...{ ...access, environment, clock, random },
-        ...(sleep && { sleep }),
-        onRetry: ({ message }, waitMs) =>
-          log.warn(
-            { environment, why: message, waitMs },
-            'a call to the payments service failed: trying again',
-          ),
-      })
-      return [environment, api]
-    }),
-  )
   const backfills = createBackfills({
-    apiFor: (environment) => apis.get(environment) ?? null,
+    apiFor: (environment) => apis.find((api) => api.environment === environment) ?? null,
     ...{ db, ingest, clock, log, aheadAtMostMs: aheadIn(parts) },
     writes: writesOf(store.writer.writeSync),
     alone: (environment, work) =>
@@ -55,11 +56,11 @@ export function startBackfills(parts: Ingesting) {
     isTaken: async (environment) => (await shared?.isBackfilling(environment)) ?? false,
   })
   started.add('backfills', backfills.close)
-  return { ...backfills, apis: [...apis.values()].filter((api) => api !== null) }
+  return backfills
 }
 
 /** Looks every minute for events whose payment or subscription the service may know more of. */
-export function startHydrating(parts: Ingesting, { apis }: ReturnType<typeof startBackfills>): void {
+export function startHydrating(parts: Ingesting, apis: readonly PaymentsApi[]): void {
   const { store, db, ingest, clock, log, started } = parts
   const { writeSync } = store.writer
   if (apis.length === 0) return

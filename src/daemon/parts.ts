@@ -12,7 +12,7 @@ import { isStoreBroken } from '../store/engine.js'
 import { loadUnfinishedErasures } from '../store/erasures.js'
 import { ensurePrivateFile } from '../store/sqlite/file.js'
 import { previewCalls } from '../sync/preview-calls.js'
-import { startBackfills } from './backfills.js'
+import { createApis, startBackfills } from './backfills.js'
 import { createKeyUses } from './key-uses.js'
 import { logStoreState } from './notes.js'
 import type { Opened } from './open.js'
@@ -35,10 +35,11 @@ export async function startParts(opened: Opened) {
   const recomputing = startRecomputing({ ...opened, ...intake })
   await noteOpened(opened)
   const changing = createChanging({ ...opened, ...intake })
-  const backfilling = startBackfills({ ...opened, ...intake })
+  const apis = createApis(opened)
+  const backfilling = startBackfills({ ...opened, ...intake }, apis)
   const following = await createSyncService(opened, changing)
   wakes.push(following.wake)
-  const parts = { ...opened, ...intake, ...changing, recomputing, backfilling, following }
+  const parts = { ...opened, ...intake, ...changing, recomputing, apis, backfilling, following }
   takeTurns(parts)
   const keyUses = createKeyUses(db, store.writer, () => current.now().apiKeys, clock)
   started.add('keyUses', () =>

@@ -24,7 +24,7 @@ export function startSchedules(parts: Parts): void {
     started.add('backups', backups.stop)
   }
   startBackfillSchedules(parts, parts.backfilling)
-  startHydrating(parts, parts.backfilling)
+  startHydrating(parts, parts.apis)
   started.add('schedule', watchStore(parts).stop)
   started.add('privacySchedule', startPrivacySchedule(parts).stop)
 }

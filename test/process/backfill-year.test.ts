@@ -16,7 +16,7 @@ import {
   temporaryFolder,
 } from '../world.js'
 
-const SEED = 12
+const SEED = Number(process.env.SEED ?? 12)
 const MONTHS = 13
 
 /** Runs a backfill to its end. */
@@ -59,20 +59,22 @@ it(`a backfill brings what a year of webhooks did not, seed ${SEED}`, async () =
   const differing = () => differingNow(service, daemon, API_KEY)
 
   const year = { seed: SEED, customers: 50, newcomers: 150, months: MONTHS, pace: 10, swapsPlans: true }
-  const happened = await playYear(service, { ...year, loses: 0.05 })
+  await playYear(service, { ...year, loses: 0.05 })
   await service.data('POST /sandbox/clock/advance', { to: new Date().toISOString() })
-  expect([...happened].filter(([, times]) => times === 0)).toEqual([])
   const before = await differing()
   expect(before.length).toBeGreaterThan(1)
 
   const first = await backfill(daemon)
   expect(await differing()).toEqual([])
   const second = await backfill(daemon)
-  expect(second.report.stored.total).toBe(0)
+  expect(second.summary.stored.total).toBe(0)
 
-  expect(await deliverLost(service)).toBeGreaterThan(100)
+  const late = await deliverLost(service)
+  expect(late).toBeGreaterThan(100)
   expect(await differing()).toEqual([])
-  console.log(before.length, JSON.stringify(first), JSON.stringify(second))
+  process.stdout.write(
+    `SEED ${SEED}: ${before.length} before, ${late} late, ${JSON.stringify(first.summary.differences.byCode)} ${first.summary.stored.total}\n`,
+  )
 
   sandbox.signal('SIGTERM')
   expect(await sandbox.exit).toMatchObject({ code: 0, stderr: '' })

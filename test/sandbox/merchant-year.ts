@@ -156,8 +156,7 @@ function actsOf(
     ledger.payments.find((one) => one.subscriptionId === id && ['PENDING', 'PARTIAL'].includes(one.status))
 
   const bought: Readonly<Record<string, Act>> = {
-    'a plan by card': async () =>
-      (await buy(pick(CARD_PLANS) ?? 'pro', card('tok_good'))) !== null,
+    'a plan by card': async () => (await buy(pick(CARD_PLANS) ?? 'pro', card('tok_good'))) !== null,
     'a year': async () => {
       if (is(0.7)) return (await buy('yearly', card('tok_good'))) !== null
       return (await pay((await buy('yearly', { crypto: {} }))?.payment.id)) !== null
@@ -260,7 +259,11 @@ function actsOf(
   }
 }
 
-export async function everyItem({ data }: Asked, path: string, filter = 'limit=100'): Promise<readonly Json[]> {
+export async function everyItem(
+  { data }: Asked,
+  path: string,
+  filter = 'limit=100',
+): Promise<readonly Json[]> {
   const items: Json[] = []
   let cursor = ''
   do {
