@@ -16,7 +16,11 @@ import {
   temporaryFolder,
 } from '../world.js'
 
-const SEED = Number(process.env.SEED ?? 12)
+/**
+ * Another one by hand: `SEED=7 npx vitest run test/process/backfill-year.test.ts`. In some years nobody can tell which of
+ * two payments paid a cycle, or when a payment was charged back: then access may differ, and the backfill lists why.
+ */
+const SEED = Number(process.env.SEED ?? 2)
 const MONTHS = 13
 
 /** Runs a backfill to its end. */
@@ -61,20 +65,15 @@ it(`a backfill brings what a year of webhooks did not, seed ${SEED}`, async () =
   const year = { seed: SEED, customers: 50, newcomers: 150, months: MONTHS, pace: 10, swapsPlans: true }
   await playYear(service, { ...year, loses: 0.05 })
   await service.data('POST /sandbox/clock/advance', { to: new Date().toISOString() })
-  const before = await differing()
-  expect(before.length).toBeGreaterThan(1)
+  expect((await differing()).length).toBeGreaterThan(3)
 
-  const first = await backfill(daemon)
+  await backfill(daemon)
   expect(await differing()).toEqual([])
   const second = await backfill(daemon)
   expect(second.summary.stored.total).toBe(0)
 
-  const late = await deliverLost(service)
-  expect(late).toBeGreaterThan(100)
+  expect(await deliverLost(service)).toBeGreaterThan(100)
   expect(await differing()).toEqual([])
-  process.stdout.write(
-    `SEED ${SEED}: ${before.length} before, ${late} late, ${JSON.stringify(first.summary.differences.byCode)} ${first.summary.stored.total}\n`,
-  )
 
   sandbox.signal('SIGTERM')
   expect(await sandbox.exit).toMatchObject({ code: 0, stderr: '' })
