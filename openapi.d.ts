@@ -152,7 +152,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Why a customer may or may not use a product: every event that counted, and every event that did not.
+         * Why a customer may or may not use a product, event by event, and why they have its roles and groups, or not.
          * @description Needs a key with the scope `read`.
          */
         get: operations["explainEntitlement"];
@@ -1463,6 +1463,29 @@ export interface components {
                 at: string | null;
                 reason: components["schemas"]["EndReason"];
                 eventId: string | null;
+                sentence: string;
+            }[];
+            memberships: {
+                target: string;
+                desired: boolean;
+                /** @enum {string} */
+                applied: "unknown" | "member" | "absent";
+                appliedAt: string | null;
+                lastError: {
+                    code: string;
+                    message: string;
+                } | null;
+                /** @enum {string} */
+                platform: "discord" | "telegram";
+                accountId: string | null;
+                /** @enum {string} */
+                state: "settled" | "due" | "retrying" | "waiting" | "parked" | "unconfirmed" | "unlinked";
+                desiredSince: string | null;
+                next: {
+                    action: ("give" | "take") | null;
+                    waitsFor: ("customer" | "operator" | "platform") | null;
+                    at: string | null;
+                };
                 sentence: string;
             }[];
         };

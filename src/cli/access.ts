@@ -162,7 +162,7 @@ type SourceJson = ExplanationJson['sources'][number]
 
 /** An explanation as text: the summary, then each source with its events in the order in which they count. */
 function explanationText(explanation: ExplanationJson, paint: Paint): string {
-  const { summary, sources, held, blocks, erasures, ends } = explanation
+  const { summary, sources, held, blocks, erasures, ends, memberships } = explanation
   const sentences = (list: readonly { readonly sentence: string }[]) => list.map(({ sentence }) => sentence)
   const own = held.filter(({ customerId }) => customerId !== null)
   const waiting = own.map(({ id, type, sentence }) => `${id}  ${type}  ${sentence}`)
@@ -173,8 +173,14 @@ function explanationText(explanation: ExplanationJson, paint: Paint): string {
     section('Blocks', sentences(blocks)),
     section('Erased', sentences(erasures)),
     section('Upcoming ends', sentences(ends)),
+    section('Roles and groups', tableLines(memberships.map(membershipCells), paint)),
   ]
   return sections.filter((text) => text !== '').join('\n')
+}
+
+/** `discord:1:2  42  waiting  Discord account 42 should get the role, …`. */
+function membershipCells({ target, accountId, state, sentence }: ExplanationJson['memberships'][number]) {
+  return [target, accountId ?? '', state, sentence]
 }
 
 /** Held events that may be anybody's are many in some stores, and the same for every customer. */
