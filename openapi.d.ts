@@ -164,6 +164,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/customers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Customers by the beginning of their id or reference; with the scope `write` also of an email, an account or its name.
+         * @description Needs a key with the scope `read`.
+         */
+        get: operations["searchCustomers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/customers/{customerId}": {
         parameters: {
             query?: never;
@@ -3097,6 +3117,65 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["key_expired-or-unauthorized"];
+            403: components["responses"]["forbidden"];
+            408: components["responses"]["body_incomplete"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unavailable"];
+        };
+    };
+    searchCustomers: {
+        parameters: {
+            query: {
+                /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
+                environment?: components["schemas"]["Environment"];
+                query: string;
+                /** @description The maximum number of items on the page. */
+                limit?: number;
+                /** @description The `nextCursor` of the page before; the first page if omitted. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        items: {
+                            customerId: string;
+                            matched: {
+                                /** @enum {string} */
+                                by: "customerId" | "reference" | "email" | "communityId" | "messengerId" | "communityUsername" | "messengerUsername";
+                                value: string;
+                            };
+                            identities: {
+                                email: string | null;
+                                name: string | null;
+                                communityId: string | null;
+                                communityUsername: string | null;
+                                messengerId: string | null;
+                                messengerUsername: string | null;
+                            } | null;
+                        }[];
+                        pagination: {
+                            nextCursor: string | null;
+                            hasMore: boolean;
+                        };
+                    };
+                };
             };
             400: components["responses"]["invalid_request"];
             401: components["responses"]["key_expired-or-unauthorized"];

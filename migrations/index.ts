@@ -9,6 +9,7 @@ import { messages } from './0008-messages.js'
 import { deliveryPace } from './0009-delivery-pace.js'
 import { changeQuestions } from './0010-change-questions.js'
 import { rulesVersion } from './0011-rules-version.js'
+import { userNames } from './0014-user-names.js'
 import type { NamedMigration } from './column-types.js'
 
 /** Every step of the schema, oldest first. Append only. */
@@ -24,4 +25,5 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0009-delivery-pace', create: deliveryPace },
   { name: '0010-change-questions', create: changeQuestions },
   { name: '0011-rules-version', create: rulesVersion },
+  { name: '0014-user-names', create: userNames },
 ]

@@ -11,6 +11,7 @@ import { isPlainText } from '../provider/ids.js'
 import { readProductCustomers } from '../store/access.js'
 import { type KnownSource, readKnownCustomer } from '../store/account.js'
 import { type ListedChange, readChangePage } from '../store/changes.js'
+import { type Match, SEARCH_WAYS, searchCustomers } from '../store/customer-search.js'
 import {
   access,
   byHand as byHandFields,
@@ -22,7 +23,17 @@ import {
 } from './answers.js'
 import { idText } from './body.js'
 import { beginsBeforeItEnds, LATER_THAN_TO } from './events.js'
-import { firstOf, idParameter, idPlace, instantParameter, limitParameter, PAGE, pageOf } from './query.js'
+import {
+  firstOf,
+  idParameter,
+  idPlace,
+  instantParameter,
+  limitParameter,
+  PAGE,
+  pageOf,
+  paginated,
+  placeIn,
+} from './query.js'
 import { type MountDeps, type ParamNames, READ, type Route, route } from './route.js'
 
 export interface ActDeps extends MountDeps {
@@ -171,7 +182,56 @@ const accountTexts = Object.fromEntries(
   ]),
 ) as Readonly<Record<AccountFact, z.ZodString>>
 
+const searchPlace = placeIn<Match>(
+  (text) => {
+    try {
+      const [by, value, customerId] = z
+        .tuple([z.enum(SEARCH_WAYS), z.string(), z.string()])
+        .parse(JSON.parse(text))
+      return { by, value, customerId }
+    } catch {
+      return null
+    }
+  },
+  ({ by, value, customerId }) => JSON.stringify([by, value, customerId]),
+)
+
+const foundCustomer = z.object({
+  customerId: z.string(),
+  /** The first detail that begins with the text, in this order. */
+  matched: z.object({ by: z.enum(SEARCH_WAYS), value: z.string() }),
+  /** Null: the key lacks the scope `write`. */
+  identities: z.object(ofEach(DETAIL_NAMES, () => z.string().nullable())).nullable(),
+})
+export type FoundCustomerJson = z.input<typeof foundCustomer>
+
 export const customerQuestions: readonly Route<MountDeps>[] = [
+  route('GET /customers', {
+    operationId: 'searchCustomers',
+    summary:
+      'Customers by the beginning of their id or reference; with the scope `write` also of an email, an account or its name.',
+    ...READ,
+    query: z.object({
+      query: idParameter,
+      limit: limitParameter,
+      cursor: searchPlace.optional(),
+    }),
+    answer: pageOf(foundCustomer, searchPlace),
+    async handle({ query: { query: prefix, limit, cursor: after = null }, environment, key }, deps) {
+      const { db, reference } = deps
+      const isPersonal = key.scopes.includes('write')
+      const asked = { environment, prefix, reference, isPersonal, after, limit }
+      const { items, next } = await searchCustomers(db, asked)
+      return {
+        pagination: paginated(next),
+        items: items.map(({ customerId, by, value, facts }) => ({
+          customerId,
+          matched: { by, value },
+          identities: isPersonal ? ofEach(DETAIL_NAMES, (name) => facts[name]?.value ?? null) : null,
+        })),
+      }
+    },
+  }),
   route('GET /customers/:customerId', {
     operationId: 'getCustomer',
     summary: 'Everything stored about a person, for a data request.',

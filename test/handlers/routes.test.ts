@@ -43,6 +43,7 @@ const EVERY_ROUTE: readonly Row[] = [
   ['GET', '/entitlements/:customerId/:productId', 'environment, at', 200, KEPT],
   ['GET', '/entitlements/:customerId/features/:feature', 'environment, at', 200, KEPT],
   ['GET', '/entitlements/:customerId/:productId/explanation', 'environment, at', 200, KEPT],
+  ['GET', '/customers', 'environment, query, limit, cursor', 200, NOT_KEPT],
   ['GET', '/customers/:customerId', ENVIRONMENT, 200, NOT_KEPT],
   ['DELETE', '/customers/:customerId', ENVIRONMENT, 200, NOT_KEPT],
   ['POST', '/customers/:customerId/grants', ENVIRONMENT],
@@ -111,7 +112,8 @@ const ANSWERING = EVERY_ROUTE.flatMap(([method, path, , status, cache, location 
     : [
         [
           method,
-          path === '/entitlements' ? `${path}?externalRef=u1` : withIds(path),
+          { '/entitlements': `${path}?externalRef=u1`, '/customers': `${path}?query=u` }[path] ??
+            withIds(path),
           status,
           cache,
           location,
