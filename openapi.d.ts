@@ -248,6 +248,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/changes/summary": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How many gained and lost access in each day or week, and how many had it at its end.
+         * @description Needs a key with the scope `read`.
+         */
+        get: operations["summarizeChanges"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/changes/stream": {
         parameters: {
             query?: never;
@@ -3403,6 +3423,63 @@ export interface operations {
             403: components["responses"]["forbidden"];
             408: components["responses"]["body_incomplete"];
             410: components["responses"]["cursor_reset"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unavailable"];
+        };
+    };
+    summarizeChanges: {
+        parameters: {
+            query: {
+                /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
+                environment?: components["schemas"]["Environment"];
+                /** @description Only what was received, changed or queued at this instant or later. */
+                from: string;
+                /** @description Only what was received, changed or queued before this instant. */
+                to?: string;
+                by?: "day" | "week";
+                /** @description The id of a product of the payments service. */
+                productId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        environment: components["schemas"]["Environment"];
+                        /** @enum {string} */
+                        by: "day" | "week";
+                        productId: string | null;
+                        periods: {
+                            /** Format: date-time */
+                            from: string;
+                            /** Format: date-time */
+                            to: string;
+                            gained: number;
+                            lost: number;
+                            lostBy: {
+                                [key: string]: number;
+                            };
+                            active: number;
+                        }[];
+                    };
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["key_expired-or-unauthorized"];
+            403: components["responses"]["forbidden"];
+            408: components["responses"]["body_incomplete"];
             429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];

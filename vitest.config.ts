@@ -11,6 +11,7 @@ const ON_BOTH_ENGINES = [
   'people/{erasure,ids}',
   'recompute/compare',
   'releases',
+  'store/change-summary',
   'sync/{failures,follow,removals}',
   'sync/telegram/updates',
   'sync/webhook/{any-answers,log,outbound}',

@@ -9,6 +9,7 @@ import { describe, expect, it } from 'vitest'
 import { NEVER_GRANTED } from '../../src/entitlements/entitlement.js'
 import { readAccesses, readProductCustomers } from '../../src/store/access.js'
 import { loadAccount } from '../../src/store/account.js'
+import { summarizeChanges } from '../../src/store/change-summary.js'
 import { appendChanges, latestCursor, loadChanges, loadChangesOfTime } from '../../src/store/changes.js'
 import { searchCustomers } from '../../src/store/customer-search.js'
 import {
@@ -170,6 +171,13 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
     [
       'changes of a customer in a stretch of time',
       (db) => loadChanges(db, 'live', 0, 10, { from: 1, to: NOON, customerId: 'cus_1' }),
+    ],
+    [
+      'the changes of some days, counted',
+      (db) => {
+        const query = { environment: 'live', productId: 'pro_1', periods: [0], by: 'day' } as const
+        return summarizeChanges(db, query)
+      },
     ],
     ['messages that are due', (db) => loadDueMessages(db, 'crm', NOON, 10)],
     ['the next message', (db) => nextMessageAfter(db, 'crm', NOON)],
