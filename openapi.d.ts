@@ -3153,6 +3153,7 @@ export interface operations {
             query: {
                 /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
                 environment?: components["schemas"]["Environment"];
+                /** @description What an id, a reference or, with the scope `write`, an email, an account or its name begins with. */
                 query: string;
                 /** @description The maximum number of items on the page. */
                 limit?: number;
@@ -3438,6 +3439,7 @@ export interface operations {
                 from: string;
                 /** @description Only what was received, changed or queued before this instant. */
                 to?: string;
+                /** @description Whether to count days or weeks. Both are in UTC, and weeks begin on Monday. */
                 by?: "day" | "week";
                 /** @description The id of a product of the payments service. */
                 productId?: string;

@@ -83,6 +83,8 @@ const PARAMETERS: Readonly<Record<string, string>> = {
   at: 'The instant that the answer is about; now if omitted.',
   limit: 'The maximum number of items on the page.',
   cursor: 'The `nextCursor` of the page before; the first page if omitted.',
+  query: 'What an id, a reference or, with the scope `write`, an email, an account or its name begins with.',
+  by: 'Whether to count days or weeks. Both are in UTC, and weeks begin on Monday.',
   externalRef: 'Your own reference to the customer.',
   disposition: 'Only events with this disposition.',
   type: 'Only events of this type: the v3 name, for both generations.',

@@ -37,12 +37,12 @@ export function createQuestions(
   }
 }
 
-interface ProductOfPerson extends PersonKey {
+export interface ProductOfPerson extends PersonKey {
   readonly productId: string
 }
 
 /** What happens to a membership next. `action`: null: nothing. `at`: not before this, in epoch milliseconds. */
-interface NextStep {
+export interface NextStep {
   readonly action: 'give' | 'take' | null
   readonly waitsFor: 'customer' | 'operator' | 'platform' | null
   readonly at: number | null
