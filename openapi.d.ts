@@ -152,10 +152,30 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Why a customer may or may not use a product: every event that counted, and every event that did not.
+         * Why a customer may or may not use a product, event by event, and why they have its roles and groups, or not.
          * @description Needs a key with the scope `read`.
          */
         get: operations["explainEntitlement"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/customers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Customers by the beginning of their id or reference; with the scope `write` also of an email, an account or its name.
+         * @description Needs a key with the scope `read`.
+         */
+        get: operations["searchCustomers"];
         put?: never;
         post?: never;
         delete?: never;
@@ -220,6 +240,26 @@ export interface paths {
          * @description Needs a key with the scope `read`.
          */
         get: operations["listChanges"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/changes/summary": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How many gained and lost access in each day or week, and how many had it at its end.
+         * @description Needs a key with the scope `read`.
+         */
+        get: operations["summarizeChanges"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1523,6 +1563,29 @@ export interface components {
                 at: string | null;
                 reason: components["schemas"]["EndReason"];
                 eventId: string | null;
+                sentence: string;
+            }[];
+            memberships: {
+                target: string;
+                desired: boolean;
+                /** @enum {string} */
+                applied: "unknown" | "member" | "absent";
+                appliedAt: string | null;
+                lastError: {
+                    code: string;
+                    message: string;
+                } | null;
+                /** @enum {string} */
+                platform: "discord" | "telegram";
+                accountId: string | null;
+                /** @enum {string} */
+                state: "settled" | "due" | "retrying" | "waiting" | "parked" | "unconfirmed" | "unlinked";
+                desiredSince: string | null;
+                next: {
+                    action: ("give" | "take") | null;
+                    waitsFor: ("customer" | "operator" | "platform") | null;
+                    at: string | null;
+                };
                 sentence: string;
             }[];
         };
@@ -3173,6 +3236,66 @@ export interface operations {
             503: components["responses"]["store_unavailable"];
         };
     };
+    searchCustomers: {
+        parameters: {
+            query: {
+                /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
+                environment?: components["schemas"]["Environment"];
+                /** @description What an id, a reference or, with the scope `write`, an email, an account or its name begins with. */
+                query: string;
+                /** @description The maximum number of items on the page. */
+                limit?: number;
+                /** @description The `nextCursor` of the page before; the first page if omitted. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        items: {
+                            customerId: string;
+                            matched: {
+                                /** @enum {string} */
+                                by: "customerId" | "reference" | "email" | "communityId" | "messengerId" | "communityUsername" | "messengerUsername";
+                                value: string;
+                            };
+                            identities: {
+                                email: string | null;
+                                name: string | null;
+                                communityId: string | null;
+                                communityUsername: string | null;
+                                messengerId: string | null;
+                                messengerUsername: string | null;
+                            } | null;
+                        }[];
+                        pagination: {
+                            nextCursor: string | null;
+                            hasMore: boolean;
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["key_expired-or-unauthorized"];
+            403: components["responses"]["forbidden"];
+            408: components["responses"]["body_incomplete"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unavailable"];
+        };
+    };
     getCustomer: {
         parameters: {
             query?: {
@@ -3389,6 +3512,64 @@ export interface operations {
             403: components["responses"]["forbidden"];
             408: components["responses"]["body_incomplete"];
             410: components["responses"]["cursor_reset"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unavailable"];
+        };
+    };
+    summarizeChanges: {
+        parameters: {
+            query: {
+                /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
+                environment?: components["schemas"]["Environment"];
+                /** @description Only what was received, changed or queued at this instant or later. */
+                from: string;
+                /** @description Only what was received, changed or queued before this instant. */
+                to?: string;
+                /** @description Whether to count days or weeks. Both are in UTC, and weeks begin on Monday. */
+                by?: "day" | "week";
+                /** @description The id of a product of the payments service. */
+                productId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        environment: components["schemas"]["Environment"];
+                        /** @enum {string} */
+                        by: "day" | "week";
+                        productId: string | null;
+                        periods: {
+                            /** Format: date-time */
+                            from: string;
+                            /** Format: date-time */
+                            to: string;
+                            gained: number;
+                            lost: number;
+                            lostBy: {
+                                [key: string]: number;
+                            };
+                            active: number;
+                        }[];
+                    };
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["key_expired-or-unauthorized"];
+            403: components["responses"]["forbidden"];
+            408: components["responses"]["body_incomplete"];
             429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal_error"];

@@ -11,6 +11,7 @@ import { changeQuestions } from './0010-change-questions.js'
 import { rulesVersion } from './0011-rules-version.js'
 import { backfills } from './0012-backfills.js'
 import { askedRecords } from './0013-asked-records.js'
+import { userNames } from './0014-user-names.js'
 import type { NamedMigration } from './column-types.js'
 
 /** Every step of the schema, oldest first. Append only. */
@@ -28,4 +29,5 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0011-rules-version', create: rulesVersion },
   { name: '0012-backfills', create: backfills },
   { name: '0013-asked-records', create: askedRecords },
+  { name: '0014-user-names', create: userNames },
 ]

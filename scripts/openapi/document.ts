@@ -5,6 +5,7 @@ import { z } from 'zod'
 import { ERRORS, type ErrorCode } from '../../src/errors.js'
 import * as answers from '../../src/handlers/answers.js'
 import { ID_BOUNDS, LINES_TYPE } from '../../src/handlers/body.js'
+import { changeAnswer } from '../../src/handlers/changes.js'
 import { check } from '../../src/handlers/checks.js'
 import * as control from '../../src/handlers/control.js'
 import * as customers from '../../src/handlers/customers.js'
@@ -26,7 +27,7 @@ const webhookMessage = z.object({
   type: message.shape.type,
   timestamp: answers.instant,
   test: z.literal(true).exactOptional().describe('A test: it is about nobody.'),
-  data: customers.changeAnswer,
+  data: changeAnswer,
 })
 
 /** The names of types in generated clients. Other schemas are written where they are used. */
@@ -47,7 +48,7 @@ const NAMED: Readonly<Record<string, z.ZodType>> = {
   Check: check,
   Explanation: entitlements.explanationAnswer,
   Customer: customers.customerAnswer,
-  Change: customers.changeAnswer,
+  Change: changeAnswer,
   Act: customers.actAnswer,
   Erasure: customers.erasureAnswer,
   StoredEvent: events.storedEvent,
@@ -83,6 +84,8 @@ const PARAMETERS: Readonly<Record<string, string>> = {
   at: 'The instant that the answer is about; now if omitted.',
   limit: 'The maximum number of items on the page.',
   cursor: 'The `nextCursor` of the page before; the first page if omitted.',
+  query: 'What an id, a reference or, with the scope `write`, an email, an account or its name begins with.',
+  by: 'Whether to count days or weeks. Both are in UTC, and weeks begin on Monday.',
   externalRef: 'Your own reference to the customer.',
   disposition: 'Only events with this disposition.',
   type: 'Only events of this type: the v3 name, for both generations.',

@@ -7,10 +7,11 @@ import type {
   FeatureJson,
   ProductAccessJson,
 } from '../handlers/answers.js'
+import type { FoundCustomerJson } from '../handlers/customers.js'
 import type { ExplanationJson } from '../handlers/entitlements.js'
 import type { Environment } from '../provider/event.js'
 import type { Api } from './api.js'
-import { apiCommand, isoTime, parseId, parseInstant, value } from './command.js'
+import { apiCommand, isoTime, limitTo, parseId, parseInstant, showPage, value } from './command.js'
 import { otherThan } from './context.js'
 import { isUnknownIn, pathOf, unknownProductText } from './known.js'
 import { linesText, type Paint, table, tableLines } from './text.js'
@@ -62,6 +63,19 @@ export const accessCommands = [
       if ('unknown' in answer) context.err(`warning: ${unknown}\n`)
       const isConfigured = api.config?.endpoints.some((endpoint) => endpoint.environment === environment)
       if (isConfigured === false) context.err(`note: no ${environment} endpoint is configured\n`)
+    },
+  }),
+  apiCommand('customers <text>', {
+    kind: 'asks',
+    about: 'find customers by the beginning of an id, reference, email, account or user name',
+    examples: ['customers cus_1', 'customers ada@'],
+    arguments: { text: 'what it begins with; a key without scope write finds ids and references alone' },
+    options: { limit: limitTo(20) },
+    run: (given) => {
+      const { api, args, options } = given
+      const query = { environment: api.environment, query: args[0], limit: options.limit }
+      const cellsOf = ({ customerId, matched }: FoundCustomerJson) => [customerId, matched.by, matched.value]
+      return showPage('/customers', query, cellsOf, 'no customer matches', given)
     },
   }),
   apiCommand('explain <customer> <product>', {
@@ -162,7 +176,7 @@ type SourceJson = ExplanationJson['sources'][number]
 
 /** An explanation as text: the summary, then each source with its events in the order in which they count. */
 function explanationText(explanation: ExplanationJson, paint: Paint): string {
-  const { summary, sources, held, blocks, erasures, ends } = explanation
+  const { summary, sources, held, blocks, erasures, ends, memberships } = explanation
   const sentences = (list: readonly { readonly sentence: string }[]) => list.map(({ sentence }) => sentence)
   const own = held.filter(({ customerId }) => customerId !== null)
   const waiting = own.map(({ id, type, sentence }) => `${id}  ${type}  ${sentence}`)
@@ -173,8 +187,14 @@ function explanationText(explanation: ExplanationJson, paint: Paint): string {
     section('Blocks', sentences(blocks)),
     section('Erased', sentences(erasures)),
     section('Upcoming ends', sentences(ends)),
+    section('Roles and groups', tableLines(memberships.map(membershipCells), paint)),
   ]
   return sections.filter((text) => text !== '').join('\n')
+}
+
+/** `discord:1:2  42  waiting  Discord account 42 should get the role, …`. */
+function membershipCells({ target, accountId, state, sentence }: ExplanationJson['memberships'][number]) {
+  return [target, accountId ?? '', state, sentence]
 }
 
 /** Held events that may be anybody's are many in some stores, and the same for every customer. */

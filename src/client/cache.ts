@@ -24,6 +24,11 @@ export type Needed =
   | { readonly feature: string; readonly productId?: never }
   | { readonly productId: string; readonly feature?: never }
 
+/** Whom a question is about: a customer of the payments service, or those who have your own reference. */
+export type Person =
+  | { readonly customerId: string; readonly externalRef?: never }
+  | { readonly externalRef: string; readonly customerId?: never }
+
 /** Everything that a customer may use. */
 export interface Access extends Pick<CustomerAccess, 'customerId' | 'entitlements' | 'features'> {
   /** For `watch`: the answer holds every change up to here; null: there is no answer. */

@@ -13,6 +13,7 @@ import {
   type Entry,
   type Needed,
   NONE,
+  type Person,
   staleCheck,
   UNKNOWN,
 } from './cache.js'
@@ -23,6 +24,7 @@ import {
   createReport,
   IDS_REMEMBERED,
   nameOf,
+  refIn,
   validNeeded,
   validOptions,
   validPairs,
@@ -31,7 +33,7 @@ import {
   type WatchOptions,
 } from './valid.js'
 
-export type { Access, Change, Check, ClientOptions, CustomerAccess, Needed, WatchOptions }
+export type { Access, Change, Check, ClientOptions, CustomerAccess, Needed, Person, WatchOptions }
 export { LatchkeyError }
 export type Entitlement = components['schemas']['Entitlement']
 export type Feature = components['schemas']['Feature']
@@ -73,9 +75,10 @@ export function createClient(options: ClientOptions) {
   const cache = createCache(api, maxCustomers, maxAge, closing.signal)
 
   /** What is known of a customer although the daemon can't be asked; throws what is not about that, or as declared. */
-  function lastKnown(error: unknown, customerId: string): Entry | undefined {
+  function lastKnown(error: unknown, customerId: string | undefined): Entry | undefined {
     if (onUnavailable === 'throw' || !isUnavailable(error)) throw error
-    return onUnavailable === 'stale' ? cache.findStale(customerId) : undefined
+    const isKept = onUnavailable === 'stale' && customerId !== undefined
+    return isKept ? cache.findStale(customerId) : undefined
   }
 
   /** By feature or product: the answer for customers whose access does not list it. */
@@ -106,8 +109,10 @@ export function createClient(options: ClientOptions) {
     }
   }
 
-  async function askMany(pairs: readonly (Needed & { readonly customerId: string })[]) {
-    const checks = pairs.map(({ customerId, feature, productId }) => ({ customerId, feature, productId }))
+  async function askMany(pairs: readonly (Needed & Person)[]) {
+    const checks = pairs.map(({ customerId, externalRef, feature, productId }) => {
+      return { customerId, externalRef, feature, productId }
+    })
     const init = { method: 'POST', headers: JSON_TYPE, body: JSON.stringify({ checks }) }
     try {
       const answers = await api.ask('/entitlements/check', init, (json) =>
@@ -121,9 +126,16 @@ export function createClient(options: ClientOptions) {
   }
 
   return {
-    /** Whether a customer has a feature or a product. @throws LatchkeyError */
-    async check(customerId: string, needed: Needed): Promise<Check> {
+    /**
+     * Whether a customer has a feature or a product. By your own reference, the daemon is asked each time: who has it may
+     * change. Of several customers who share it, the one whose access lasts longest answers.
+     * @throws LatchkeyError
+     */
+    async check(customer: string | { readonly externalRef: string }, needed: Needed): Promise<Check> {
       validNeeded(needed)
+      const externalRef = refIn(customer)
+      if (externalRef !== null) return (await askMany([{ externalRef, ...needed }]))[0] ?? NONE
+      const customerId = customer as string
       const entry = cache.find(customerId)
       return entry === undefined
         ? checkAsked(customerId, needed)
@@ -141,8 +153,9 @@ export function createClient(options: ClientOptions) {
     },
 
     /** Many at once, answered in order: what the cache does not know, with one request for 500. @throws LatchkeyError */
-    async checkMany(pairs: readonly (Needed & { readonly customerId: string })[]): Promise<readonly Check[]> {
+    async checkMany(pairs: readonly (Needed & Person)[]): Promise<readonly Check[]> {
       const answers = validPairs(pairs).map((pair) => {
+        if (pair.customerId === undefined) return null
         const entry = cache.find(pair.customerId)
         return entry === undefined ? null : (checkIn(entry, pair) ?? checkMissing(pair.customerId, pair))
       })

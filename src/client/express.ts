@@ -7,7 +7,7 @@ import { validGate } from './valid.js'
 
 export type { Refusal }
 
-export interface ExpressGateOptions extends GateOptions<Request> {
+export type ExpressGateOptions = GateOptions<Request> & {
   /** Answers instead of the problem that `refusal` holds. */
   readonly onDenied?: (refusal: Refusal, req: Request, res: Response, next: NextFunction) => unknown
 }

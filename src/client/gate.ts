@@ -5,11 +5,23 @@ import { isUnavailable } from './request.js'
 
 type MaybePromise<Value> = Value | Promise<Value>
 
-export interface GateOptions<Request> {
+/** Who asks; null, undefined or an empty text: nobody is signed in. */
+type Asking<Request> = (request: Request) => MaybePromise<string | null | undefined>
+
+export type GateOptions<Request> = {
   readonly client: Pick<Client, 'check'>
-  /** The id of the customer who asks; null or undefined: nobody is signed in. */
-  readonly customerId: (request: Request) => MaybePromise<string | null | undefined>
-}
+} & (
+  | {
+      /** The id of the customer who asks. */
+      readonly customerId: Asking<Request>
+      readonly externalRef?: never
+    }
+  | {
+      /** Your own reference to them: the client then asks the daemon each time. */
+      readonly externalRef: Asking<Request>
+      readonly customerId?: never
+    }
+)
 
 /** An RFC 9457 problem, and the status and headers to send it with. */
 export interface Refusal {
@@ -44,16 +56,19 @@ const RETRY_AFTER_SECONDS = '5'
 
 /**
  * Null: the request may pass. An answer that the daemon did not give is not a refusal to pay: 503.
- * @throws what `customerId` throws, and LatchkeyError where the client is configured wrongly
+ * @throws what the function that names the customer throws, and LatchkeyError where the client is configured wrongly
  */
 export async function refusalOf<Request>(
   request: Request,
   needed: Needed,
-  { client, customerId }: GateOptions<Request>,
+  { client, customerId, externalRef }: GateOptions<Request>,
 ): Promise<Refusal | null> {
-  const id = await customerId(request)
+  const id = await (customerId ?? externalRef)(request)
   if (id === null || id === undefined || id === '') return refuse('not_signed_in', needed)
-  const check: Pick<Check, 'active' | 'reason'> = await client.check(id, needed)
+  const check: Pick<Check, 'active' | 'reason'> = await client.check(
+    customerId === undefined ? { externalRef: id } : id,
+    needed,
+  )
   if (check.active) return null
   return refuse(check.reason === null ? 'access_required' : 'access_unavailable', needed)
 }

@@ -7,7 +7,7 @@ import { validGate } from './valid.js'
 
 export type { Refusal }
 
-export interface HonoGateOptions extends GateOptions<Context> {
+export type HonoGateOptions = GateOptions<Context> & {
   /** Answers instead of the problem that `refusal` holds. */
   readonly onDenied?: (refusal: Refusal, context: Context) => Response | Promise<Response>
 }

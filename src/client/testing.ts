@@ -16,6 +16,7 @@ import { LatchkeyError } from './request.js'
 import {
   createReport,
   invalid,
+  refIn,
   validId,
   validNeeded,
   validPairs,
@@ -30,6 +31,8 @@ export { LatchkeyError }
 export interface TestClientOptions extends Pick<ClientOptions, 'onUnavailable' | 'onUnknown'> {
   /** As in the config of the daemon: the products, and the features that each gives. */
   readonly products?: Readonly<Record<string, { readonly features?: readonly string[] }>>
+  /** The id of the customer with each of your own references. */
+  readonly references?: Readonly<Record<string, string>>
   /** Epoch milliseconds. Default `Date.now`, also where a test replaces it. */
   readonly now?: () => number
 }
@@ -62,6 +65,7 @@ const NEVER_GRANTED = { active: false, status: 'none', since: null, until: null 
 
 export function createTestClient({
   products = {},
+  references = {},
   onUnavailable = 'throw',
   onUnknown,
   now,
@@ -112,6 +116,13 @@ export function createTestClient({
     return isKnown ? entryFor(customerId, seen) : undefined
   }
 
+  /** As the daemon, whose answers by reference the client does not keep. */
+  function answerByRef(externalRef: string, needed: Needed): Check {
+    // Of nobody, nothing is known.
+    const customerId = Object.hasOwn(references, externalRef) ? (references[externalRef] ?? '') : ''
+    return lastSeen === null ? answer(customerId, needed) : staleCheck(lastKnown(customerId, []), needed)
+  }
+
   function answer(customerId: string, needed: Needed): Check {
     if (lastSeen !== null) return staleCheck(lastKnown(customerId, lastSeen), needed)
     const check = checkIn(entryFor(customerId, stored), needed)
@@ -154,9 +165,12 @@ export function createTestClient({
   closing.signal.addEventListener('abort', wake)
 
   return {
-    async check(customerId, needed) {
+    async check(customer, needed) {
       validNeeded(needed)
-      return answer(validPathId(customerId), needed)
+      const externalRef = refIn(customer)
+      return externalRef === null
+        ? answer(validPathId(customer as string), needed)
+        : answerByRef(externalRef, needed)
     },
     async list(customerId): Promise<Access> {
       validPathId(customerId)
@@ -164,7 +178,9 @@ export function createTestClient({
       return accessIn(customerId, lastKnown(customerId, lastSeen), true)
     },
     async checkMany(pairs) {
-      return validPairs(pairs).map((pair) => answer(pair.customerId, pair))
+      return validPairs(pairs).map((pair) =>
+        pair.customerId === undefined ? answerByRef(pair.externalRef, pair) : answer(pair.customerId, pair),
+      )
     },
     async watch(handler, { signal, after = null }: WatchOptions = {}) {
       validWatch(handler, after)

@@ -30,6 +30,9 @@ export interface WatchOptions {
   readonly after?: string | null
 }
 
+type Person = Readonly<
+  { customerId: string; externalRef?: never } | { externalRef: string; customerId?: never }
+>
 type Needed = { readonly feature?: string; readonly productId?: string }
 type Rule = readonly [isValid: (value: unknown) => boolean, form: string]
 
@@ -73,11 +76,17 @@ export function validOptions(options: ClientOptions): ClientOptions {
 }
 
 const NO_GATE =
-  'A gate needs { client, customerId }: what createClient returns, and a function that returns the id.'
+  'A gate needs { client, customerId }: what createClient returns, and a function that returns the id; or an externalRef in its place.'
 
-export function validGate(needed: Needed, options: Readonly<Record<'client' | 'customerId', unknown>>): void {
+export function validGate(
+  needed: Needed,
+  options: Readonly<Partial<Record<'client' | 'customerId' | 'externalRef', unknown>>>,
+): void {
   validNeeded(needed, 'invalid_options')
-  if (!options?.client || typeof options.customerId !== 'function') throw invalid(NO_GATE, 'invalid_options')
+  const { client, customerId, externalRef } = options ?? {}
+  const isOne = customerId === undefined || externalRef === undefined
+  if (!client || !isOne || typeof (customerId ?? externalRef) !== 'function')
+    throw invalid(NO_GATE, 'invalid_options')
 }
 
 export function validNeeded(needed: Needed, code = 'invalid_request'): void {
@@ -100,11 +109,24 @@ export function validPathId(customerId: string): string {
   throw invalid(`The customer id "${customerId}" can't be in a URL: ask with checkMany.`)
 }
 
-export function validPairs<Pair extends Needed & { readonly customerId: string }>(pairs: readonly Pair[]) {
+export function validRef(externalRef: string): string {
+  if (typeof externalRef === 'string' && externalRef !== '' && externalRef.isWellFormed()) return externalRef
+  throw invalid('The externalRef must be your own reference to the customer: a string that is not empty.')
+}
+
+/** The reference that stands in the place of a customer's id; null: it is an id. */
+export function refIn(customer: string | { readonly externalRef: string }): string | null {
+  const isRef = typeof customer === 'object' && customer !== null
+  return isRef ? validRef(customer.externalRef) : null
+}
+
+export function validPairs<Pair extends Needed & Person>(pairs: readonly Pair[]) {
   if (!Array.isArray(pairs)) throw invalid('checkMany needs an array.')
-  for (const pair of pairs) {
+  for (const pair of pairs as readonly Pair[]) {
     validNeeded(pair)
-    validId(pair.customerId)
+    if (pair.externalRef === undefined) validId(pair.customerId)
+    else if (pair.customerId === undefined) validRef(pair.externalRef)
+    else throw invalid('Pass either a customerId or an externalRef, not both.')
   }
   return pairs
 }

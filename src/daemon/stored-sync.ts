@@ -5,7 +5,8 @@ import type { Environment } from '../provider/event.js'
 import { loadTargetRefs } from '../store/memberships.js'
 import type { Db } from '../store/schema.js'
 import { readWebhooks } from '../sync/outbound/outbound.js'
-import { createQuestions, readStatus } from '../sync/plan.js'
+import { readStatus } from '../sync/plan.js'
+import { createQuestions } from '../sync/questions.js'
 import { targetsOf } from '../sync/target.js'
 
 /** The state of sync as the database alone tells it: only a running daemon knows the platforms' last answers. */
@@ -14,17 +15,18 @@ export function storedSync(db: Db, { products, sync }: Config, clock: () => numb
     const targets = targetsOf(products, await loadTargetRefs(db))
     return {
       targets: targets.filter(({ environment }) => environments?.includes(environment) ?? true),
+      products,
       bound: sync.removals,
+      stateOf: () => ({ state: 'ok', until: null, reason: null }) as const,
       now: clock(),
     }
   }
-  const isOk = () => ({ state: 'ok', until: null, reason: null }) as const
   const platforms = PLATFORM_NAMES.filter((name) => sync[name] !== null)
   return {
     ...createQuestions(db, questionOf),
     webhooks: () => sync.webhooks.map(({ id }) => id),
     status: async (environments) => ({
-      ...(await readStatus(db, await questionOf(environments), platforms, isOk, null)),
+      ...(await readStatus(db, await questionOf(environments), platforms, null)),
       webhooks: await readWebhooks(db, sync.webhooks, environments),
       unreachable: [],
       leads: false,

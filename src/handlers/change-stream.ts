@@ -9,7 +9,7 @@ import type { Environment } from '../provider/event.js'
 import type { ChangePageQuery, ListedChange } from '../store/changes.js'
 import { toJson } from './answers.js'
 import type { ApiKey } from './api-key.js'
-import { changeAnswer, withFeatures } from './customers.js'
+import { changeAnswer, withFeatures } from './changes.js'
 import { type MountDeps, READ, route, type Stream } from './route.js'
 import { factsOf, outliveRequest } from './server.js'
 

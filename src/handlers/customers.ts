@@ -1,7 +1,6 @@
 /* What is stored about customers, the log of their access, and changes by hand. */
 
 import { z } from 'zod'
-import type { Catalog } from '../entitlements/features.js'
 import { type ErrorCode, LatchkeyError } from '../errors.js'
 import type { Act, PerformAct } from '../people/acts.js'
 import type { Erase } from '../people/erase.js'
@@ -10,19 +9,20 @@ import type { Fact } from '../provider/facts.js'
 import { isPlainText } from '../provider/ids.js'
 import { readProductCustomers } from '../store/access.js'
 import { type KnownSource, readKnownCustomer } from '../store/account.js'
-import { type ListedChange, readChangePage } from '../store/changes.js'
-import {
-  access,
-  byHand as byHandFields,
-  entitlement,
-  environment,
-  instant,
-  snapshot,
-  source,
-} from './answers.js'
+import { type Match, SEARCH_WAYS, searchCustomers } from '../store/customer-search.js'
+import { access, byHand as byHandFields, entitlement, environment, instant, source } from './answers.js'
 import { idText } from './body.js'
-import { beginsBeforeItEnds, LATER_THAN_TO } from './events.js'
-import { firstOf, idParameter, idPlace, instantParameter, limitParameter, PAGE, pageOf } from './query.js'
+import {
+  firstOf,
+  idParameter,
+  idPlace,
+  instantParameter,
+  limitParameter,
+  PAGE,
+  pageOf,
+  paginated,
+  placeIn,
+} from './query.js'
 import { type MountDeps, type ParamNames, READ, type Route, route } from './route.js'
 
 export interface ActDeps extends MountDeps {
@@ -81,34 +81,6 @@ export const erasureAnswer = z.object({
   finishedAt: instant.nullable(),
 })
 export type ErasureJson = z.input<typeof erasureAnswer>
-
-export const changeAnswer = z.object({
-  cursor: z.string(),
-  at: instant,
-  environment,
-  customerId: z.string(),
-  productId: z.string(),
-  before: snapshot,
-  after: snapshot,
-  /** Those that the product gives now. */
-  features: z.array(z.string()),
-  cause: z.object({ kind: z.enum(['event', 'clock', 'rebuild']), eventId: z.string().nullable() }),
-})
-
-/**
- * Changes with the features that their products give now.
- * @param found null: the cursor of the question is from another log
- * @throws LatchkeyError `cursor_reset`
- */
-export function withFeatures(found: readonly ListedChange[] | null, { featuresOf }: Catalog) {
-  if (found === null) {
-    throw new LatchkeyError(
-      'cursor_reset',
-      'This cursor is not from this change log. Start again without one.',
-    )
-  }
-  return found.map((change) => ({ ...change, features: featuresOf(change.productId) }))
-}
 
 /** Long enough for a sentence or two; it is stored with the event for good. */
 const MAX_REASON_LENGTH = 1_000
@@ -171,7 +143,56 @@ const accountTexts = Object.fromEntries(
   ]),
 ) as Readonly<Record<AccountFact, z.ZodString>>
 
+const searchPlace = placeIn<Match>(
+  (text) => {
+    try {
+      const [by, value, customerId] = z
+        .tuple([z.enum(SEARCH_WAYS), z.string(), z.string()])
+        .parse(JSON.parse(text))
+      return { by, value, customerId }
+    } catch {
+      return null
+    }
+  },
+  ({ by, value, customerId }) => JSON.stringify([by, value, customerId]),
+)
+
+const foundCustomer = z.object({
+  customerId: z.string(),
+  /** The first detail that begins with the text, in this order. */
+  matched: z.object({ by: z.enum(SEARCH_WAYS), value: z.string() }),
+  /** Null: the key lacks the scope `write`. */
+  identities: z.object(ofEach(DETAIL_NAMES, () => z.string().nullable())).nullable(),
+})
+export type FoundCustomerJson = z.input<typeof foundCustomer>
+
 export const customerQuestions: readonly Route<MountDeps>[] = [
+  route('GET /customers', {
+    operationId: 'searchCustomers',
+    summary:
+      'Customers by the beginning of their id or reference; with the scope `write` also of an email, an account or its name.',
+    ...READ,
+    query: z.object({
+      query: idParameter,
+      limit: limitParameter,
+      cursor: searchPlace.optional(),
+    }),
+    answer: pageOf(foundCustomer, searchPlace),
+    async handle({ query: { query: prefix, limit, cursor: after = null }, environment, key }, deps) {
+      const { db, reference } = deps
+      const isPersonal = key.scopes.includes('write')
+      const asked = { environment, prefix, reference, isPersonal, after, limit }
+      const { items, next } = await searchCustomers(db, asked)
+      return {
+        pagination: paginated(next),
+        items: items.map(({ customerId, by, value, facts }) => ({
+          customerId,
+          matched: { by, value },
+          identities: isPersonal ? ofEach(DETAIL_NAMES, (name) => facts[name]?.value ?? null) : null,
+        })),
+      }
+    },
+  }),
   route('GET /customers/:customerId', {
     operationId: 'getCustomer',
     summary: 'Everything stored about a person, for a data request.',
@@ -208,29 +229,6 @@ export const customerQuestions: readonly Route<MountDeps>[] = [
       const found = await readProductCustomers(db, clock, environment, params.productId, page)
       const items = found.map((one) => ({ customerId: one.customerId, ...one.entitlement }))
       return firstOf(items, limit, ({ customerId }) => customerId)
-    },
-  }),
-  route('GET /changes', {
-    operationId: 'listChanges',
-    // Every change and every answer about access has a cursor; at the end of the log, continue from the last one.
-    summary:
-      'The change log, oldest first, after a cursor or from its beginning; of a customer, or of a stretch of time.',
-    ...READ,
-    query: z
-      .object({
-        customerId: idParameter.optional(),
-        from: instantParameter.optional(),
-        to: instantParameter.optional(),
-        limit: limitParameter,
-        cursor: z.string().optional(),
-      })
-      .refine(beginsBeforeItEnds, LATER_THAN_TO),
-    answer: pageOf(changeAnswer, z.string()),
-    errors: ['cursor_reset'],
-    async handle({ query: { limit, cursor: after = null, ...filter }, environment }, { db, catalog }) {
-      const asked = { environment, after, limit: limit + 1, ...filter }
-      const changes = withFeatures(await readChangePage(db, asked), catalog())
-      return firstOf(changes, limit, ({ cursor }) => cursor)
     },
   }),
 ]

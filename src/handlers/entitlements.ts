@@ -20,6 +20,7 @@ import {
   holdReason,
   instant,
   markUnknown,
+  platformCall,
   productAccess,
   rail,
   sourceKey,
@@ -41,8 +42,10 @@ import {
 } from './query.js'
 import { type MountDeps, type RawHandler, READ, type Route, route } from './route.js'
 import { sendTagged } from './send.js'
+import type { SyncQuestionDeps } from './sync/deps.js'
+import { membership, platform, STATES } from './sync/memberships.js'
 
-export interface EntitlementDeps extends MountDeps {
+export interface EntitlementDeps extends SyncQuestionDeps {
   /** As the store's, but perhaps traced. */
   readonly readAccess: (question: AccessQuery) => Promise<AccessAnswer>
   readonly keptAnswers: KeptAnswers
@@ -169,6 +172,26 @@ export const explanationAnswer = z.object({
       sentence,
     }),
   ),
+  /** As they are now, whatever instant the rest is about. */
+  memberships: z.array(
+    z.object({
+      ...membership.pick({ target: true, desired: true, applied: true, appliedAt: true, lastError: true })
+        .shape,
+      platform,
+      /** Null: no account is linked. */
+      accountId: z.string().nullable(),
+      state: z.enum([...STATES, 'unlinked']),
+      /** Null: it never was, or no account is linked. */
+      desiredSince: instant.nullable(),
+      next: z.object({
+        /** Null: nothing follows. */
+        action: platformCall.shape.action.nullable(),
+        waitsFor: z.enum(['customer', 'operator', 'platform']).nullable(),
+        at: instant.nullable(),
+      }),
+      sentence,
+    }),
+  ),
 })
 export type ExplanationJson = z.input<typeof explanationAnswer>
 
@@ -282,12 +305,15 @@ export const entitlementRoutes: readonly Route<EntitlementDeps>[] = [
   route('GET /entitlements/:customerId/:productId/explanation', {
     operationId: 'explainEntitlement',
     summary:
-      'Why a customer may or may not use a product: every event that counted, and every event that did not.',
+      'Why a customer may or may not use a product, event by event, and why they have its roles and groups, or not.',
     ...READ,
     query: AT,
     answer: explanationAnswer,
     tagged: ({ asOf: _, ...state }) => state,
-    handle: ({ params, query: { at = null }, environment }, { db, clock }) =>
-      readExplanation(db, clock, { environment, ...params, at }),
+    async handle({ params, query: { at = null }, environment }, { db, clock, sync }: EntitlementDeps) {
+      const asked = { environment, ...params }
+      const explanation = await readExplanation(db, clock, { ...asked, at })
+      return { ...explanation, memberships: await sync.explain(asked) }
+    },
   }),
 ]

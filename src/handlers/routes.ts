@@ -5,6 +5,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { packageFile } from '../package-file.js'
 import { type BackfillDeps, backfillRoutes } from './backfills.js'
 import { type ChangeStreamRouteDeps, changeStreamRoute } from './change-stream.js'
+import { changeQuestions } from './changes.js'
 import { checkRoute } from './checks.js'
 import { type ControlDeps, controlRoutes, type KeysDeps, keysRoute } from './control.js'
 import { type ActDeps, actRoutes, customerQuestions } from './customers.js'
@@ -53,7 +54,7 @@ export const ROUTE_GROUPS: readonly RouteGroup<RouteDeps>[] = [
   {
     name: 'Customers',
     about: 'What is stored about a customer, the change log, and changes by hand.',
-    routes: [...customerQuestions, changeStreamRoute, ...actRoutes],
+    routes: [...customerQuestions, ...changeQuestions, changeStreamRoute, ...actRoutes],
   },
   {
     name: 'Events',
@@ -113,6 +114,7 @@ const QUESTIONS: readonly Route<QuestionDeps>[] = [
   checkRoute,
   ...entitlementRoutes,
   ...customerQuestions,
+  ...changeQuestions,
   ...eventQuestions,
   ...replayRoutes,
   ...comparisonRoutes,

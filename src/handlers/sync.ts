@@ -2,16 +2,13 @@
 
 import { z } from 'zod'
 import type { SyncState } from '../operations/metrics.js'
-import { PLATFORM_NAMES } from '../provider/accounts.js'
 import { counts, environment, instant, platformCall, toJson } from './answers.js'
 import { idText, invalidField } from './body.js'
 import { requireBoth } from './query.js'
 import { ADMIN, ADMIN_OF_BOTH, type Route, route } from './route.js'
 import type { SyncDeps, SyncQuestionDeps } from './sync/deps.js'
-import { failure, membershipRoutes, STATES, targetProblem } from './sync/memberships.js'
+import { failure, membershipRoutes, platform, STATES, targetProblem } from './sync/memberships.js'
 import { messageQuestions, messageRoutes } from './sync/messages.js'
-
-const platform = z.enum(PLATFORM_NAMES)
 
 const callState = {
   state: z.enum(['ok', 'limited', 'stopped']),

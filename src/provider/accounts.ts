@@ -53,6 +53,11 @@ export const DETAIL_NAMES: readonly ('email' | 'name' | AccountDetail)[] = [
 ]
 /** The details that customers are found by. */
 export const LOOKUP_NAMES: readonly ('email' | AccountFact)[] = ['email', ...ACCOUNT_FACTS]
+/** The details whose beginning is enough to find a customer. */
+export const SEARCH_NAMES: readonly ('email' | AccountDetail)[] = [
+  ...LOOKUP_NAMES,
+  ...PLATFORM_NAMES.map((name) => PLATFORMS[name].username),
+]
 
 /** Accounts of a customer, at most one on each platform. */
 export type Accounts = Readonly<Partial<Record<AccountFact, string>>>

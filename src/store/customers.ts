@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { unpackHistory } from '../entitlements/history.js'
-import { LOOKUP_NAMES } from '../provider/accounts.js'
+import { ACCOUNT_FACTS, SEARCH_NAMES } from '../provider/accounts.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import {
   addFacts,
@@ -128,7 +128,7 @@ export async function saveCustomers(
   const gained: CustomerReferencesTable[] = []
   for (const { customerId, facts } of records) {
     const known = stored.get(customerId)?.facts
-    for (const name of LOOKUP_NAMES) {
+    for (const name of SEARCH_NAMES) {
       const [before, after] = [known?.[name]?.value, facts[name]?.value]
       if (before === after) continue
       const row = (value: string) => {
@@ -138,7 +138,7 @@ export async function saveCustomers(
       if (after !== undefined) gained.push(row(after))
     }
   }
-  const isAccount = ({ name }: CustomerReferencesTable) => name !== 'email'
+  const isAccount = ({ name }: CustomerReferencesTable) => ACCOUNT_FACTS.some((fact) => fact === name)
   const keyOf = (row: CustomerReferencesTable) => LOOKUP_KEY.map((column) => row[column])
   const relinked = new Set([...lost, ...gained].filter(isAccount).map((row) => row.customer_id))
   const marks = [...relinked].map((customerId) => ({ environment, customerId }))
@@ -152,9 +152,9 @@ export async function saveCustomers(
   await pipelined([upsertCustomers(trx, rows), insertLookups(trx, gained)])
 }
 
-/** The case of an email does not matter. */
-function lookupValue(name: string, value: string): string {
-  return name === 'email' ? value.toLowerCase() : value
+/** The case of an email or a user name does not matter. */
+export function lookupValue(name: string, value: string): string {
+  return name === 'email' || name.endsWith('Username') ? value.toLowerCase() : value
 }
 
 /** The same facts give the same text, in any order of arrival. */

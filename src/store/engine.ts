@@ -32,6 +32,8 @@ export interface Engine extends DialectAdapter {
   isOneOf(column: string, texts: readonly string[]): RawBuilder<boolean>
   /** Whether a column contains a text, or bytes. */
   contains(column: string, part: string | Buffer): RawBuilder<boolean>
+  /** A field of a column of JSON objects, as JSON text. */
+  fieldIn(column: string, field: string): RawBuilder<string>
   /** Removes overwritten data from the database's log. Best effort: a reader of the log keeps it. Nothing, where
    * there is none that an erasure would leave data in. */
   emptyLog(db: Db): Promise<void>

@@ -24,7 +24,7 @@ export interface Database {
   changes: ChangesTable
   customers: CustomersTable
   customer_references: CustomerReferencesTable
-  /** The newest email (in lower case) and accounts of each customer, by detail: copies of their facts. */
+  /** The newest email, accounts and user names of each customer, by detail: copies of their facts, in lower case where that does not matter. */
   customer_lookups: CustomerReferencesTable
   settings: { key: string; value: string }
   erasures: ErasuresTable

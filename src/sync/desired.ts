@@ -13,7 +13,13 @@ import {
 } from '../store/changes.js'
 import { loadCustomer, loadCustomers } from '../store/customers.js'
 import { type EntitlementRecord, loadEntitlements } from '../store/entitlements.js'
-import { findMemberships, type MembershipKey, type MembershipReason } from '../store/memberships.js'
+import {
+  findMemberships,
+  type Membership,
+  type MembershipKey,
+  type MembershipReason,
+  membershipKey,
+} from '../store/memberships.js'
 import { type Db, ENVIRONMENTS } from '../store/schema.js'
 import {
   type AccountPlace,
@@ -95,7 +101,7 @@ export function createUpdateDesired(context: SyncContext, onUpdated: () => void)
 
   async function reasonOf(
     desire: Desire,
-    { environment, activeProducts }: DesireInputs,
+    { environment, activeProducts, stored }: DesireInputs,
     opens: ProductsOfTarget,
     changed: readonly Change[],
   ): Promise<MembershipReason> {
@@ -110,7 +116,10 @@ export function createUpdateDesired(context: SyncContext, onUpdated: () => void)
     )
     const cause = own.at(-1)?.cause
     if (cause !== undefined) return { productIds: [...new Set(own.map(({ productId }) => productId))], cause }
-    const productIds = (activeProducts.get(customerId) ?? []).filter((id) => opening.has(id))
+    const opened = (activeProducts.get(customerId) ?? []).filter((id) => opening.has(id))
+    // A role that the config gives no more was given by these.
+    const former = stored.find((one) => membershipKey(one) === membershipKey(desire))?.reason?.productIds
+    const productIds = opened.length > 0 ? opened : (former ?? [])
     const fact = accountOf(desire)?.fact
     const isLinked = markedFor === 'link' && fact !== undefined
     const customer = isLinked ? await loadCustomer(db, environment, customerId) : undefined
@@ -182,7 +191,7 @@ export interface DesireInputs {
   readonly accounts: readonly Account[]
   readonly links: readonly LinkedAccount[]
   readonly activeProducts: ReadonlyMap<string, readonly string[]>
-  readonly stored: readonly Desire[]
+  readonly stored: readonly Membership[]
 }
 
 /** By `targetKey`, the products that give membership in it, in one environment. */

@@ -22,32 +22,22 @@ import { isHeld, type RemovalBound } from './bound.js'
 import type { CheckReport } from './checks.js'
 import type { CallState } from './limits.js'
 import { SHOWN_AS, type ShownState } from './membership.js'
-import type { AdapterName } from './target.js'
+import type { AdapterName, SyncedProduct } from './target.js'
 
 /** How many memberships are read at once. */
 const CHUNK = 1_000
 
-/** Which targets to plan for, and what decides which of their removals wait for an operator. */
+/** Which targets a question is about, and what decides which calls to them may be made. */
 export interface SyncQuestion {
   readonly targets: readonly TargetRef[]
+  /** The configured ones, of every environment. */
+  readonly products: readonly SyncedProduct[]
+  /** Which removals wait for an operator. */
   readonly bound: RemovalBound
+  /** @param name of a platform, or the key of a target */
+  readonly stateOf: (name: string) => CallState
   /** Epoch milliseconds. */
   readonly now: number
-}
-
-/** The questions that the store alone answers; for both environments if none is named. */
-export function createQuestions(
-  db: Db,
-  question: (environments?: readonly Environment[]) => Promise<SyncQuestion>,
-) {
-  return {
-    /** The names of all roles and groups, including those removed from the config: memberships in them must still end. */
-    targets: async (environments?: readonly Environment[]) =>
-      (await question(environments)).targets.map(({ target }) => target),
-    memberships: async (query: MembershipQuery) => readMemberships(db, await question(), query),
-    /** The calls that would be made now. */
-    plan: async (environments?: readonly Environment[]) => readPlan(db, await question(environments)),
-  }
 }
 
 export interface PlannedCall extends MembershipKey {
@@ -88,12 +78,10 @@ function planHash(removals: readonly MembershipKey[]): string | null {
 
 export type SyncStatus = Awaited<ReturnType<typeof readStatus>>
 
-/** @param stateOf takes a platform's name or a target's key */
 export async function readStatus(
   db: Db,
-  { targets, bound, now }: SyncQuestion,
+  { targets, bound, stateOf, now }: SyncQuestion,
   platforms: readonly AdapterName[],
-  stateOf: (name: string) => CallState,
   checked: CheckReport | null,
 ) {
   const { pausedAt, sweptAt } = await loadSyncSettings(db)
@@ -180,7 +168,7 @@ async function accountIdsOf(db: Db, environments: readonly Environment[] = ENVIR
 }
 
 /** @param isHeld whether removals from its target wait for an operator */
-function viewMembership(membership: Membership, isHeld: boolean): MembershipView {
+export function viewMembership(membership: Membership, isHeld: boolean): MembershipView {
   const { confirmed, reason, error, ...shown } = membership
   const shownAs = SHOWN_AS[shown.state]
   const isOpenRemoval = !shown.desired && !confirmed && (shownAs === 'due' || shownAs === 'retrying')

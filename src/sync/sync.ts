@@ -8,8 +8,9 @@ import type { SyncContext, SyncTools, Tools } from './context.js'
 import { createUpdateDesired } from './desired.js'
 import { type CallState, createGate } from './limits.js'
 import { createLoop, oneAtATime } from './loop.js'
-import { createQuestions, readStatus } from './plan.js'
+import { readStatus } from './plan.js'
 import type { CheckFinding, Platform } from './platform.js'
+import { createQuestions } from './questions.js'
 import { type AttemptResult, createReconciler } from './reconcile.js'
 import { countAttempts, createRun } from './run.js'
 import { createSweep } from './sweep.js'
@@ -105,7 +106,7 @@ export async function createSync({
     log,
   })
   const { promise: stopped, resolve: resolveStopped } = Promise.withResolvers<void>()
-  const { status, check, plan, memberships, targets } = createAnswers(context, checks)
+  const { status, check, plan, memberships, explain, targets } = createAnswers(context, checks)
   const { isPaused, pause } = pausing
 
   loop.wake()
@@ -117,6 +118,7 @@ export async function createSync({
     check,
     plan,
     memberships,
+    explain,
     targets,
     run: createRun({ context, attempts, plan, isPaused, updateDesired, reopen, sweep, work }),
     /** Compares with the real members on the platforms, and makes differences due. The schedule calls it. */
@@ -202,9 +204,14 @@ async function keepOpenWaits({ db, gate, clock }: SyncContext): Promise<void> {
 /** The questions about memberships, targets and platforms; about both environments if none is named. */
 function createAnswers(context: SyncContext, checks: Checks) {
   const { db, gate, removals, clock } = context
+  // The key of a target begins with its platform.
+  const isConfigured = (name: string) =>
+    [...context.platforms.keys()].some((one) => one === name.split(':')[0])
   const question = (environments: readonly Environment[] = ENVIRONMENTS) => ({
     targets: context.targets.filter(({ environment }) => environments.includes(environment)),
+    products: context.products,
     bound: removals(),
+    stateOf: (name: string) => (isConfigured(name) ? gate.stateOf(name) : NOT_CONFIGURED),
     now: clock(),
   })
   /** Drops findings about targets of other environments; findings about a platform concern all. */
@@ -220,13 +227,9 @@ function createAnswers(context: SyncContext, checks: Checks) {
       const used = PLATFORM_NAMES.filter(
         (name) => context.platforms.has(name) || context.targets.some(({ adapter }) => adapter === name),
       )
-      // The key of a target begins with its platform.
-      const isConfigured = (name: string) =>
-        [...context.platforms.keys()].some((one) => one === name.split(':')[0])
-      const stateOf = (name: string) => (isConfigured(name) ? gate.stateOf(name) : NOT_CONFIGURED)
       const report = checks.report()
       const checked = report && { ...report, problems: findingsIn(environments, report.problems) }
-      return readStatus(db, question(environments), used, stateOf, checked)
+      return readStatus(db, question(environments), used, checked)
     },
     /**
      * Asks the platforms whether everything that the configured targets need is there. The same check runs by itself

@@ -199,6 +199,18 @@ describe('latchkey explain', () => {
     expect((await at(folder, 'explain cus_1 pro_z')).stdout).not.toContain('In sandbox')
   })
 
+  it('shows why the customer has a role or not', async () => {
+    const targets = [{ adapter: 'discord', guildId: '1', roleId: '2' }]
+    const folder = await folderWith(story, {
+      ...BOTH,
+      products: { pro_1: { targets } },
+      sync: { discord: { botToken: 'never-used' } },
+    })
+    expect((await at(folder, 'explain cus_1 pro_1')).stdout).toMatch(
+      /\nRoles and groups\n {2}discord:1:2 {2}unlinked {2}No Discord account is linked to cus_1, and .+\n$/,
+    )
+  })
+
   it('shows what waits, and which end is coming', async () => {
     const expires_at = '2026-03-04T12:00:00.000Z'
     const canceled = { object: 'subscription', id: 'sub_1', cancel_at_period_end: true, expires_at }

@@ -2,7 +2,7 @@ import { userInfo } from 'node:os'
 import { describe, expect, it } from 'vitest'
 import { deliveryOf } from '../ingest/wire.js'
 import { sentEvent } from '../stories.js'
-import { answerOf, configuredFolder, MAY_ALL, run, serveHere, takeIn } from '../world.js'
+import { answerOf, configuredFolder, failureOf, MAY_ALL, run, serveHere, takeIn } from '../world.js'
 
 const DAY = 86_400_000
 const NOW = Date.UTC(2026, 0, 31, 12)
@@ -132,5 +132,39 @@ describe('latchkey changes', () => {
         stderr: expect.stringContaining(message ?? ''),
       })
     }
+  })
+})
+
+describe('latchkey changes --summary', () => {
+  it('counts who gained and lost access, and who has it at the end of each period', async () => {
+    const folder = await shop()
+    expect(await run(folder, 'changes --summary day --from 3d', { now })).toEqual({
+      code: 0,
+      stdout:
+        '2026-01-28  0 gained  0 lost                0 active\n' +
+        '2026-01-29  2 gained  0 lost                2 active\n' +
+        '2026-01-30  1 gained  1 lost  (1 refunded)  2 active\n' +
+        '2026-01-31  0 gained  1 lost  (1 expired)   1 active\n',
+      stderr: '',
+    })
+    const weeks = await answerOf(folder, 'changes --summary week --from 3d --product pro_2', { now })
+    expect(weeks).toMatchObject({
+      ...{ environment: 'live', by: 'week', productId: 'pro_2' },
+      periods: [
+        {
+          from: '2026-01-26T00:00:00.000Z',
+          to: '2026-02-02T00:00:00.000Z',
+          ...{ gained: 1, lost: 1, lostBy: { expired: 1 }, active: 0 },
+        },
+      ],
+    })
+    expect(await run(folder, 'changes --summary day --lost', { now })).toMatchObject({
+      code: 2,
+      stderr: 'error: --summary takes --from, --to and --product alone\n',
+    })
+    const long = await failureOf(folder, 'changes --summary day --from 401d', { now })
+    expect(long).toMatchObject({
+      error: { code: 'usage', message: expect.stringContaining('at most 400') },
+    })
   })
 })

@@ -49,6 +49,22 @@ async function shop(): Promise<string> {
   return folder
 }
 
+it('customers finds them by the beginning of what is known', async () => {
+  const folder = await shop()
+  expect(await run(folder, 'customers ad', { now })).toEqual({
+    code: 0,
+    stdout: 'cus_ada  reference  ada\n',
+    stderr: '',
+  })
+  expect((await run(folder, 'customers ADA@', { now })).stdout).toBe('cus_ada  email  ada@example.com\n')
+  const first = await run(folder, 'customers shared --limit 1', { now })
+  expect(first).toMatchObject({
+    stdout: 'cus_2  reference  shared\n',
+    stderr: expect.stringContaining('there are more'),
+  })
+  expect((await run(folder, 'customers nobody', { now })).stdout).toBe('no customer matches\n')
+})
+
 const WAYS = ['--email ADA@example.com', '--ref ada', '--payment pay_1', '--subscription sub_1']
 
 describe('a customer', () => {

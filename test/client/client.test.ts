@@ -253,6 +253,21 @@ describe('a client', () => {
     expect(asked.slice(before)).toEqual(['/entitlements/check'])
   })
 
+  it('asks the daemon each time that it is asked by a reference', async () => {
+    const { client, asked, warm } = await openAll()
+    await warm('cus_1')
+    const before = asked.length
+    for (let times = 0; times < 2; times += 1)
+      expect(await client.check({ externalRef: 'user-1' }, EXPORT)).toEqual(NO)
+    expect(
+      await client.checkMany([
+        { externalRef: 'user-1', ...EXPORT },
+        { customerId: 'cus_1', ...EXPORT },
+      ]),
+    ).toEqual([NO, NO])
+    expect(asked.slice(before)).toEqual(Array.from({ length: 3 }, () => '/entitlements/check'))
+  })
+
   it('says once that the daemon knows no such feature or product, and asks about each id once', async () => {
     const warnings: string[] = []
     const { client, asked, grant, warm } = await openAll({ onUnknown: (message) => warnings.push(message) })

@@ -11,6 +11,7 @@ import { expect, it, onTestFinished, vi } from 'vitest'
 import { createClient } from '../../src/client/client.js'
 import { requireFeature, requireProduct } from '../../src/client/express.js'
 import * as hono from '../../src/client/hono.js'
+import { createTestClient } from '../../src/client/testing.js'
 import { blocks } from '../process/readme.js'
 import {
   API_KEY,
@@ -243,4 +244,30 @@ it('the route handler of the Next.js example answers as a gate', async () => {
   expect([(await visit('')).status, (await visit('customer=cus_2')).status]).toEqual([401, 402])
   await daemon.stop()
   expect((await visit('customer=cus_3')).status).toBe(503)
+})
+
+it('gates find the customer by a reference of the app', async () => {
+  const client = createTestClient({ products: { pro_1: {} }, references: { 'user-1': 'cus_1' } })
+  client.grant('cus_1', 'pro_1')
+  const ofExpress = express()
+  const ofHono = new Hono()
+  ofExpress.get(
+    '/in',
+    requireProduct('pro_1', { client, externalRef: (req) => req.get('x-customer') }),
+    (_, res) => {
+      res.send('in')
+    },
+  )
+  ofHono.get(
+    '/in',
+    hono.requireProduct('pro_1', { client, externalRef: (c) => c.req.header('x-customer') }),
+    (c) => c.text('in'),
+  )
+  for (const visit of [await visitExpress(ofExpress), visitHono(ofHono)]) {
+    expect(await (await visit('/in', 'user-1')).text()).toBe('in')
+    const statuses = await Promise.all(['cus_1', 'user-2', undefined].map((who) => visit('/in', who)))
+    expect(statuses.map(({ status }) => status)).toEqual([402, 402, 401])
+  }
+  const both = { client, customerId: () => 'cus_1', externalRef: () => 'user-1' } as never
+  expect(() => requireProduct('pro_1', both)).toThrow(expect.objectContaining({ code: 'invalid_options' }))
 })

@@ -1,8 +1,10 @@
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { type Change, type Client, createClient } from '../../src/client/client.js'
 import { createTestClient, type TestClientOptions } from '../../src/client/testing.js'
+import { deliveryOf } from '../ingest/wire.js'
 import { eventually } from '../setup/eventually.js'
-import { API_KEY, act, configuredFolder, MAY_ALL, serveHere } from '../world.js'
+import { sentEvent } from '../stories.js'
+import { API_KEY, act, configuredFolder, MAY_ALL, serveHere, takeIn } from '../world.js'
 
 const NOON = Date.UTC(2026, 2, 1, 12)
 const PRODUCTS = { pro_1: { features: ['export', 'api'] }, pro_2: { features: ['export'] } }
@@ -29,6 +31,19 @@ const ANSWER_TO = {
       { customerId: 'cus_1', feature: 'api' },
       { customerId: '..', ...EXPORT },
     ]),
+  byReference: (client: Client) => client.check({ externalRef: 'user-1' }, EXPORT),
+  byReferenceOfNobody: (client: Client) => client.check({ externalRef: 'user-9' }, EXPORT),
+  unknownByReference: (client: Client) => client.check({ externalRef: 'user-1' }, { productId: 'pro_l' }),
+  manyByReference: (client: Client) =>
+    client.checkMany([
+      { externalRef: 'user-1', productId: 'pro_2' },
+      { customerId: 'cus_1', ...EXPORT },
+      { externalRef: 'user-9', ...EXPORT },
+    ]),
+  emptyReference: (client: Client) => client.check({ externalRef: '' }, EXPORT),
+  noReference: (client: Client) => client.check({} as never, EXPORT),
+  idAndReference: (client: Client) =>
+    client.checkMany([{ customerId: 'cus_1', externalRef: 'user-1', ...EXPORT } as never]),
   emptyId: (client: Client) => client.check('', EXPORT),
   dots: (client: Client) => client.list('..'),
   nothingNeeded: (client: Client) => client.check('cus_1', {} as never),
@@ -46,7 +61,16 @@ async function answersOf(client: Client): Promise<Record<string, unknown>> {
 
 it('a test client answers every question as the client does of a daemon with the same grants', async () => {
   let time = NOON
-  const daemon = await serveHere(configuredFolder({ ...MAY_ALL, products: PRODUCTS }), { now: () => time })
+  const folder = configuredFolder({ ...MAY_ALL, products: PRODUCTS })
+  const data = {
+    object: 'payment',
+    id: 'pay_1',
+    customer: { id: 'cus_1' },
+    external_ref: 'user-1',
+    method: 'CARD',
+  }
+  await takeIn(folder, [deliveryOf(sentEvent('evt_1', 'payment.failed', NOON, data).body)], () => time)
+  const daemon = await serveHere(folder, { now: () => time })
   const told: string[][] = [[], []]
   const real = createClient({
     url: daemon.url,
@@ -56,6 +80,7 @@ it('a test client answers every question as the client does of a daemon with the
   })
   const fake = createTestClient({
     products: PRODUCTS,
+    references: { 'user-1': 'cus_1' },
     now: () => time,
     onUnknown: (message) => told[1]?.push(message),
   })
@@ -114,7 +139,7 @@ it.each([
 ] as const)(
   'a test client that is not available answers as %s declares, and is right when it is back',
   async (onUnavailable, answer) => {
-    const client = grantedOf({ onUnavailable })
+    const client = grantedOf({ onUnavailable, references: { 'user-1': 'cus_1' } })
     client.setAvailable(false)
     const unavailable = { name: 'LatchkeyError', code: 'unavailable', status: 503 }
     if (answer === null) {
@@ -125,6 +150,7 @@ it.each([
       const { stale, reason } = answer
       expect(await client.list('cus_1')).toMatchObject({ stale, reason })
       expect(await client.check('cus_never_seen', EXPORT)).toEqual(UNAVAILABLE)
+      expect(await client.check({ externalRef: 'user-1' }, EXPORT)).toEqual(UNAVAILABLE)
       client.revoke('cus_1', 'pro_1')
       expect(await client.check('cus_1', EXPORT)).toEqual(answer)
       client.grant('cus_1', 'pro_1')

@@ -1,5 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import type { ExplanationJson } from '../../src/handlers/entitlements.js'
+import { accountId, BOT_TOKEN, GOLD_ROLE_ID, GUILD_ID } from '../platforms/discord-ids.js'
+import { startDiscord } from '../platforms/discord-server.js'
+import { eventually } from '../setup/eventually.js'
 import { ask, call, NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
 import { timeOf, wireEvent } from './wire-events.js'
 
@@ -141,6 +144,50 @@ describe('GET /entitlements/:customerId/:productId/explanation', () => {
       entitlement: { active: false, status: 'none' },
       sources: [{ id: 'pay_1', intervals: [], events: [{ id: 'evt_1', note: { code: 'nothing_to_end' } }] }],
     })
+  })
+
+  it('says why the customer has the roles and groups of the product, or not', async () => {
+    const discord = await startDiscord()
+    const role = { adapter: 'discord', guildId: GUILD_ID, roleId: GOLD_ROLE_ID }
+    const daemon = await runDaemon({
+      config: {
+        products: { pro_gold: { targets: [role] } },
+        sync: { discord: { botToken: BOT_TOKEN, apiUrl: discord.url } },
+      },
+    })
+    await send(daemon, wireEvent('payment.authorized'))
+    const membership = {
+      ...{ target: `discord:${GUILD_ID}:${GOLD_ROLE_ID}`, platform: 'discord', desired: true },
+      ...{ applied: 'unknown', appliedAt: null },
+    }
+    expect((await explained(daemon)).memberships).toEqual([
+      {
+        ...membership,
+        ...{ accountId: null, state: 'unlinked', desiredSince: null, lastError: null },
+        next: { action: 'give', waitsFor: 'customer', at: null },
+        sentence: 'No Discord account is linked to cus_1: link one, and it will get the role.',
+      },
+    ])
+    await call(daemon, 'PUT', '/customers/cus_1/identities', { communityId: accountId(1) })
+    // Asked of an earlier instant, they are still told as they are now.
+    const earlier = `${PATH}?at=${new Date(timeOf(-5)).toISOString()}`
+    await eventually(async () => {
+      const { entitlement, memberships } = await explained(daemon, earlier)
+      expect(entitlement.active).toBe(false)
+      expect(memberships).toEqual([
+        {
+          ...membership,
+          ...{ accountId: accountId(1), state: 'waiting', desiredSince: new Date(NOW).toISOString() },
+          lastError: { code: 'member_not_in_guild', message: expect.any(String) },
+          next: { action: 'give', waitsFor: 'customer', at: null },
+          sentence: expect.stringMatching(
+            /^Discord account \d+ should get the role, because of pro_gold\. .+/,
+          ),
+        },
+      ])
+    })
+    expect((await explained(daemon, '/entitlements/cus_1/pro_other/explanation')).memberships).toEqual([])
+    expect((await explained(daemon, `${PATH}?environment=sandbox`)).memberships).toEqual([])
   })
 
   it('says of a customer never seen that nothing is known about them', async () => {

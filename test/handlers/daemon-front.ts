@@ -183,6 +183,7 @@ export const SYNC_OFF: SyncControl = {
     leads: true,
   }),
   memberships: async () => ({ items: [], next: null }),
+  explain: async () => [],
   plan: async () => ({ paused: false, hash: null, calls: [] }),
   run: async () => ({
     paused: false,

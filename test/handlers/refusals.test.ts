@@ -167,7 +167,11 @@ describe('while the store is away', () => {
   })
 
   it.each(named(READING))('%s is answered 503, and never as if there were nothing', async (_, route) => {
-    const query = route.operationId === 'findEntitlements' ? 'externalRef=u1' : ''
+    const { [route.operationId]: query = '' }: Readonly<Record<string, string>> = {
+      findEntitlements: 'externalRef=u1',
+      searchCustomers: 'query=u',
+      summarizeChanges: 'from=2026-01-01T00:00:00Z',
+    }
     const answer = await sender(front().url, route)({ query })
     expect(answer).toMatchObject(refused(503, 'store_unavailable'))
     expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)

@@ -43,6 +43,7 @@ const EVERY_ROUTE: readonly Row[] = [
   ['GET', '/entitlements/:customerId/:productId', 'environment, at', 200, KEPT],
   ['GET', '/entitlements/:customerId/features/:feature', 'environment, at', 200, KEPT],
   ['GET', '/entitlements/:customerId/:productId/explanation', 'environment, at', 200, KEPT],
+  ['GET', '/customers', 'environment, query, limit, cursor', 200, NOT_KEPT],
   ['GET', '/customers/:customerId', ENVIRONMENT, 200, NOT_KEPT],
   ['DELETE', '/customers/:customerId', ENVIRONMENT, 200, NOT_KEPT],
   ['POST', '/customers/:customerId/grants', ENVIRONMENT],
@@ -56,6 +57,7 @@ const EVERY_ROUTE: readonly Row[] = [
   ['POST', '/customers/:customerId/invites', ENVIRONMENT],
   ['GET', '/products/:productId/customers', 'environment, limit, cursor', 200, NOT_KEPT],
   ['GET', '/changes', 'environment, customerId, from, to, limit, cursor', 200, NOT_KEPT],
+  ['GET', '/changes/summary', 'environment, from, to, by, productId', 200, NOT_KEPT],
   ['GET', '/changes/stream', 'environment, cursor'],
   ['GET', '/events', `${FILTER}, paymentId, subscriptionId, conflicts, limit, cursor`, 200, NOT_KEPT],
   ['GET', '/events/:eventId', ENVIRONMENT],
@@ -115,7 +117,11 @@ const ANSWERING = EVERY_ROUTE.flatMap(([method, path, , status, cache, location 
     : [
         [
           method,
-          path === '/entitlements' ? `${path}?externalRef=u1` : withIds(path),
+          {
+            '/entitlements': `${path}?externalRef=u1`,
+            '/customers': `${path}?query=u`,
+            '/changes/summary': `${path}?from=2026-01-01T00:00:00Z`,
+          }[path] ?? withIds(path),
           status,
           cache,
           location,

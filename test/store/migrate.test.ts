@@ -29,6 +29,33 @@ const fail: NamedMigration = {
   }),
 }
 
+it('finds the customers of an older store by their names on the platforms', async () => {
+  const db = open(temporaryFile())
+  await migrate(
+    db,
+    MIGRATIONS.filter(({ name }) => name < '0014'),
+  )
+  const fact = (value: string) => ({ value, at: 1, by: 'evt_1' })
+  const rows = Array.from({ length: 1_001 }, (_, i) => ({
+    environment: i % 2 === 0 ? ('live' as const) : ('sandbox' as const),
+    customer_id: `cus_${i}`,
+    facts: JSON.stringify(
+      i === 0 ? {} : { communityUsername: fact(`Ada_${i}`), email: fact('ada@example.com') },
+    ),
+    deleted_at: null,
+  }))
+  for (const row of rows) await db.insertInto('customers').values(row).execute()
+  await migrate(db)
+  const lookups = await db.selectFrom('customer_lookups').selectAll().execute()
+  expect(lookups).toHaveLength(1_000)
+  const name = 'communityUsername'
+  for (const row of [
+    { environment: 'live', name, value: 'ada_2', customer_id: 'cus_2' },
+    { environment: 'sandbox', name, value: 'ada_999', customer_id: 'cus_999' },
+  ])
+    expect(lookups).toContainEqual(row)
+})
+
 describe('migrating', () => {
   it('runs what is pending, in order, and then nothing', async () => {
     const db = open(temporaryFile())

@@ -9,7 +9,9 @@ import { describe, expect, it } from 'vitest'
 import { NEVER_GRANTED } from '../../src/entitlements/entitlement.js'
 import { readAccesses, readProductCustomers } from '../../src/store/access.js'
 import { loadAccount } from '../../src/store/account.js'
+import { summarizeChanges } from '../../src/store/change-summary.js'
 import { appendChanges, latestCursor, loadChanges, loadChangesOfTime } from '../../src/store/changes.js'
+import { searchCustomers } from '../../src/store/customer-search.js'
 import {
   findCustomers,
   findCustomersByReference,
@@ -152,6 +154,7 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
       'customers by reference',
       (db) => findCustomersByReference(db, 'live', { name: 'externalRef', value: 'a' }),
     ],
+    ['customers by the beginning of what is known of them', searchEverywhere],
     ['what was done by hand to customers', (db) => loadManualEvents(db, 'live', BOTH)],
     ['all that explains one customer', (db) => loadAccount(db, 'live', 'cus_1', 'pro_1')],
     [
@@ -168,6 +171,13 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
     [
       'changes of a customer in a stretch of time',
       (db) => loadChanges(db, 'live', 0, 10, { from: 1, to: NOON, customerId: 'cus_1' }),
+    ],
+    [
+      'the changes of some days, counted',
+      (db) => {
+        const query = { environment: 'live', productId: 'pro_1', periods: [0], by: 'day' } as const
+        return summarizeChanges(db, query)
+      },
     ],
     ['messages that are due', (db) => loadDueMessages(db, 'crm', NOON, 10)],
     ['the next message', (db) => nextMessageAfter(db, 'crm', NOON)],
@@ -288,6 +298,14 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
     ])
   })
 
+  it('a search reads a range of each index, in the order of the list', async () => {
+    const steps = await planOf(searchEverywhere)
+    const detail =
+      'SEARCH customer_lookups USING PRIMARY KEY (environment=? AND name=? AND (value,customer_id)>(?,?) AND value<?)'
+    expect(steps.filter((step) => step.includes('TEMP B-TREE'))).toEqual([])
+    expect(steps).toEqual(expect.arrayContaining([detail]))
+  })
+
   it('the newest change is read from the end of the log', async () => {
     expect(await planOf(latestCursor)).toEqual(['SCAN changes'])
   })
@@ -295,6 +313,27 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
 
 function readPageOf(db: Transaction<Database>, filter: Parameters<typeof everyEvent>[0]) {
   return readEventPage(db, { filter: everyEvent(filter), before: null, limit: 10 })
+}
+
+/** From the middle of the references on, through every other way. */
+async function searchEverywhere(db: Transaction<Database>): Promise<void> {
+  const record = {
+    customerId: 'cus_1',
+    deletedAt: null,
+    facts: { email: { value: 'a@', at: 1, by: 'evt_1' } },
+  }
+  await saveCustomers(db, 'live', new Map(), [record])
+  const search = {
+    environment: 'live',
+    prefix: 'a',
+    reference: 'externalRef',
+    isPersonal: true,
+    limit: 1,
+  } as const
+  const after = { by: 'reference', value: 'a', customerId: 'cus_1' } as const
+  const byEmail = await searchCustomers(db, { ...search, after })
+  expect(byEmail.items).toMatchObject([{ by: 'email', customerId: 'cus_1' }])
+  expect((await searchCustomers(db, { ...search, prefix: 'c', after: null })).items).toHaveLength(1)
 }
 
 /** The second page, which begins at a row. */

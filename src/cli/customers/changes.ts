@@ -1,12 +1,14 @@
 import type { z } from 'zod'
 import { END_REASON_TEXT } from '../../entitlements/reasons.js'
-import type { changeAnswer } from '../../handlers/customers.js'
+import { LatchkeyError } from '../../errors.js'
+import type { changeAnswer, summaryAnswer } from '../../handlers/changes.js'
 import type { EventDetailJson } from '../../handlers/events.js'
 import { MANUAL_ID_PREFIX } from '../../provider/ids.js'
 import type { Api, Page } from '../api.js'
 import {
   apiCommand,
   checkStretch,
+  choice,
   flag,
   instantFrom,
   isoTime,
@@ -18,9 +20,10 @@ import {
 } from '../command.js'
 import { pathOf } from '../known.js'
 import { withProgress } from '../progress.js'
-import { listText } from '../text.js'
+import { listText, table } from '../text.js'
 
 type ChangeJson = z.input<typeof changeAnswer>
+type SummaryJson = z.input<typeof summaryAnswer>
 
 const DAY_MS = 86_400_000
 
@@ -37,7 +40,11 @@ const parsePast = parser(
 export const changesCommand = apiCommand('changes', {
   kind: 'asks',
   about: 'show who gained and lost access, and why, oldest first',
-  examples: ['changes --lost --from yesterday --to today', 'changes --customer cus_1'],
+  examples: [
+    'changes --lost --from yesterday --to today',
+    'changes --customer cus_1',
+    'changes --summary week --from 90d',
+  ],
   options: {
     from: value(
       '<time>',
@@ -51,9 +58,27 @@ export const changesCommand = apiCommand('changes', {
     gained: flag('only where access was gained'),
     after: value('<cursor>', 'continue where the previous list ended'),
     limit: limitTo(1_000, 100_000),
+    summary: choice(
+      '<day|week>',
+      'count gains and losses by day or week, in UTC, instead (default of --from: 30 days ago)',
+      ['day', 'week'],
+    ),
   },
-  check: checkStretch,
+  check(given) {
+    checkStretch(given)
+    const { summary, customer, lost, gained, after } = given.options
+    if (summary !== undefined && (customer ?? lost ?? gained ?? after) !== undefined)
+      throw new LatchkeyError('usage', '--summary takes --from, --to and --product alone')
+  },
   async run({ api, options, context, show }) {
+    if (options.summary !== undefined) {
+      const { summary: by, product: productId, to } = options
+      const from = isoTime(options.from ?? (to ?? context.now()) - 30 * DAY_MS)
+      const asked = { environment: api.environment, from, to: isoTime(to), by, productId }
+      const answer = await api.get<SummaryJson>('/changes/summary', asked)
+      show(answer, (paint) => table(answer.periods.map(periodCells), paint))
+      return
+    }
     const { to, customer, product, lost, gained, after, limit } = options
     const isBounded = to !== undefined || after !== undefined || customer !== undefined
     const from = options.from ?? (isBounded ? undefined : context.now() - DAY_MS)
@@ -87,6 +112,13 @@ export const changesCommand = apiCommand('changes', {
 
 const NO_DAEMON =
   'note: no daemon answers here: if none runs, access that has ended by the clock since it stopped is not listed yet\n'
+
+/** `2026-01-30  1 gained  2 lost  (1 refunded, 1 expired)  7 active`. */
+function periodCells({ from, gained, lost, lostBy, active }: SummaryJson['periods'][number]): string[] {
+  const reasons = Object.entries(lostBy).map(([reason, count]) => `${count} ${reason}`)
+  const why = reasons.length === 0 ? '' : `(${reasons.join(', ')})`
+  return [from.slice(0, 10), `${gained} gained`, `${lost} lost`, why, `${active} active`]
+}
 
 /** The changes by hand that caused others, by event id. */
 type Acts = ReadonlyMap<string, Act>

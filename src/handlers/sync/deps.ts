@@ -10,7 +10,7 @@ export interface SyncQuestionDeps extends MountDeps {
   readonly sync: SyncQuestions
 }
 
-export interface SyncQuestions extends Pick<Sync, 'memberships' | 'plan' | 'targets'> {
+export interface SyncQuestions extends Pick<Sync, 'explain' | 'memberships' | 'plan' | 'targets'> {
   /** @param environments whose targets and messages are shown; both if omitted */
   readonly status: (environments?: readonly Environment[]) => Promise<SyncState>
   /** The ids of the addresses of the outbound webhooks. */

@@ -1,6 +1,7 @@
 /* Memberships in roles and groups. */
 
 import { z } from 'zod'
+import { PLATFORM_NAMES } from '../../provider/accounts.js'
 import type { MembershipKey } from '../../store/memberships.js'
 import type { ShownState } from '../../sync/membership.js'
 import { environment, instant } from '../answers.js'
@@ -8,6 +9,7 @@ import { idParameter, invalidParameter, limitParameter, pageOf, paginated, place
 import { ADMIN, type Route, route } from '../route.js'
 import type { SyncQuestionDeps } from './deps.js'
 
+export const platform = z.enum(PLATFORM_NAMES)
 export const failure = z.object({ code: z.string(), message: z.string() })
 export const STATES = [
   'settled',

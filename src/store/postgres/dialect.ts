@@ -186,6 +186,10 @@ class PostgresEngine extends PostgresAdapter implements Engine {
     return sql`position(${part} in ${sql.ref(column)}) > 0`
   }
 
+  fieldIn(column: string, field: string): RawBuilder<string> {
+    return sql`(${sql.ref(column)}::json -> ${sql.lit(field)})::text`
+  }
+
   async emptyLog() {}
 }
 

@@ -160,6 +160,10 @@ class SqliteEngine extends SqliteAdapter implements Engine {
     return sql`instr(${sql.ref(column)}, ${part}) > 0`
   }
 
+  fieldIn(column: string, field: string): RawBuilder<string> {
+    return sql`${sql.ref(column)} -> ${sql.lit(field)}`
+  }
+
   async emptyLog(db: Db): Promise<void> {
     for (let attempt = 0; attempt < EMPTY_ATTEMPTS; attempt += 1) {
       if (attempt > 0) await wait(EMPTY_WAIT_MS)
