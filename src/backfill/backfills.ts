@@ -29,6 +29,12 @@ import { walk } from './walk.js'
 
 /** Earlier ones of an environment are forgotten, but never the last complete one. */
 const MAX_KEPT = 20
+/**
+ * One that was broken off longer ago begins again: its lists are old by then, and a record that always fails would keep
+ * every later one from reading them. Less than the day between two nights.
+ */
+const CONTINUED_WITHIN_MS = 12 * 60 * 60 * 1000
+const TOO_OLD_TEXT = 'It was broken off more than 12 hours ago: run it again, from the beginning.'
 /** How often it is asked whether a backfill has stopped. */
 const LOOK_MS = 200
 /** How often it is asked whether a scheduled one has ended, and whether another instance wants one to stop. */
@@ -70,6 +76,8 @@ interface Running {
 
 /** Why a walk ends early: somebody asked for it, or the daemon stops, which continues it at its next start. */
 const STOPPED = 'stopped'
+const STOPPED_TEXT =
+  'It was stopped. What it had stored until then stays: `latchkey changes` shows whose access changed.'
 const CLOSING = 'closing'
 
 export type Backfills = ReturnType<typeof createBackfills>
@@ -134,7 +142,8 @@ export function createBackfills(deps: BackfillsDeps) {
     }
     // It failed, or whoever ran it could not save how it ended.
     const [last] = ofEnvironment
-    const isLeft = last !== undefined && isLeftIn(last.outcome.state) && isSamePlan(last.plan, plan)
+    const isLeft =
+      last !== undefined && isLeftIn(last.outcome.state) && isSamePlan(last.plan, plan) && !isTooOld(last)
     const run = isLeft
       ? ({ ...last, outcome: { state: 'running' } } as const)
       : newBackfill({
@@ -146,10 +155,18 @@ export function createBackfills(deps: BackfillsDeps) {
     return begun
   }
 
+  /** What it has read may have changed since: a new one reads it again. */
+  const isTooOld = ({ startedAt }: Backfill): boolean => clock() - startedAt > CONTINUED_WITHIN_MS
+
   async function resume(): Promise<void> {
     for (const run of (await list()).filter(isRunning)) {
       const { environment } = run.plan
       if (isClosing || running.has(environment) || (await isTaken(environment))) continue
+      if (isTooOld(run)) {
+        const record = recordOf(stopped(run, TOO_OLD_TEXT, clock()))
+        await writes.save({ environment, id: run.id, record, drops: true })
+        continue
+      }
       log.info({ backfill: run.id, environment }, 'continuing a backfill that was interrupted')
       await begin(run, [run])
     }
@@ -175,7 +192,7 @@ export function createBackfills(deps: BackfillsDeps) {
         for (let now: Backfill | null = run; now !== null && isRunning(now); now = await find(id))
           await wait(LOOK_MS)
       } else {
-        const record = recordOf(stopped(run, 'Stopped.', clock()))
+        const record = recordOf(stopped(run, STOPPED_TEXT, clock()))
         await writes.save({ environment, id, record, drops: true })
       }
       return find(id)
@@ -227,7 +244,7 @@ function isLeftIn(state: Backfill['outcome']['state']): boolean {
 }
 
 function busy(environment: Environment): LatchkeyError {
-  const message = `Another backfill of ${environment} is running: wait for it, or stop it.`
+  const message = `Another backfill of ${environment} is running: wait for it, or stop it: Ctrl-C where it runs, or DELETE /backfills/<its id>.`
   return new LatchkeyError('backfill_running', message)
 }
 
@@ -281,7 +298,7 @@ async function runToEnd(
     )
   } catch (error) {
     if (signal.reason === CLOSING) return
-    if (signal.reason === STOPPED) return end(stopped(own.run, 'Stopped.', clock()), true)
+    if (signal.reason === STOPPED) return end(stopped(own.run, STOPPED_TEXT, clock()), true)
     log.error({ err: error, backfill: id }, 'a backfill failed: the next one with the same plan continues it')
     if (!isLatchkeyError(error, 'writer_ended')) await end(failed(own.run, error, clock()), false)
   } finally {

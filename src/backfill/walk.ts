@@ -4,6 +4,7 @@
  */
 
 import { unpackHistory } from '../entitlements/history.js'
+import { LatchkeyError } from '../errors.js'
 import type { Listed, Page, PaymentsApi } from '../payments-api/client.js'
 import { isPaymentsApiError } from '../payments-api/failure.js'
 import { isJsonObject, type JsonObject } from '../provider/json.js'
@@ -29,6 +30,12 @@ export interface WalkDeps extends LedgerDeps {
 
 /** A list whose cursor has expired is read from its beginning so often. */
 const BEGIN_AGAIN_AT_MOST = 3
+/** So many pages in a row that show nothing new: more than any account has, so the list would never end. */
+const NOTHING_NEW_AT_MOST = 10_000
+const ENDLESS =
+  'A list of the payments service does not end: its pages show nothing new. Ask the payments service.'
+/** A record that was kept for longer, since the walk was broken off, is asked for again. */
+const STALE_MS = 2 * 60 * 60 * 1000
 /** How many sources are looked at for access before their records are asked for. */
 const SOURCES_AT_ONCE = 200
 
@@ -55,13 +62,15 @@ function createSteps({ db, run, save, signal }: WalkDeps, reports: ReturnType<ty
     for (let begun = 0; ; begun += 1) {
       try {
         const read = pages({ from: run().place as Place | null, signal })
-        for (;;) {
+        for (let repeated = 0; repeated < NOTHING_NEW_AT_MOST; repeated += 1) {
           const reading = await takeReading()
           const { value: page, done } = await read.next()
           if (done) return
           const [change, keeps] = await work(page, reading)
+          if (keeps.length > 0) repeated = 0
           await save({ ...change, ...(page.next === null ? next(phase) : { place: page.next }) }, keeps)
         }
+        throw new LatchkeyError('payments_api_unreadable', ENDLESS)
       } catch (error) {
         if (!isPaymentsApiError(error, 'cursor_refused') || begun === BEGIN_AGAIN_AT_MOST) throw error
         await save({ place: null })
@@ -195,7 +204,7 @@ export async function walk(deps: WalkDeps): Promise<Result> {
         if (at === null || newest === null) continue
         const read = { environment, at, newestSeq: newest, by: 'backfill', policy, aheadAtMostMs } as const
         const unit: Unit | Outcome =
-          record === null
+          record === null || clock() - at > STALE_MS
             ? await readOne('subscription', id)
             : { record: { kind: 'subscription', json: JSON.parse(record) as JsonObject }, reading: read }
         if ('report' in unit) outcomes.push(unit)

@@ -76,7 +76,7 @@ function backfillText(
   const isOf = (count: number, one: string, many: string) => `${count} ${count === 1 ? one : many}`
   const lines = [
     `read ${counted(read.payments, 'payment')} and ${counted(read.subscriptions, 'subscription')}; ` +
-      `${told} told by webhooks already`,
+      `${told} already known`,
     `${counted(stored.total, 'event')} ${dryRun ? 'would be stored' : 'stored'}${by.length === 0 ? '' : `: ${by.join(', ')}`}`,
     payments &&
       chargebacks === null &&

@@ -43,15 +43,21 @@ function findingOf(
   const shown = last === undefined ? 'none has ended yet' : textOf(last, now)
   const [newest] = runs
   if (newest?.outcome.state === 'failed') {
-    return warn(what, `the newest one failed: ${newest.outcome.reason} ${shown}`, `${run} goes on with it`)
+    return warn(
+      what,
+      `the newest one failed: ${newest.outcome.reason} Of those before it, ${shown}`,
+      `mend that, and ${run} goes on with it`,
+    )
   }
   if (last === undefined) {
     return ok(what, isScheduled ? `${shown}; it is scheduled` : `${shown}, and none is scheduled`)
   }
   const { differences, unknown } = last.found
-  const doubtful = MAY_BE_WRONG.reduce((sum, code) => sum + (differences[code] ?? 0), unknown)
-  if (doubtful === 0) return ok(what, shown)
-  const detail = `${shown}; access by ${counted(doubtful, 'record')} may be other than the service has it`
+  const doubtful = MAY_BE_WRONG.reduce((sum, code) => sum + (differences[code] ?? 0), 0)
+  if (doubtful + unknown === 0) return ok(what, shown)
+  const wrong = `; access by ${counted(doubtful, 'record')} may be other than the service has it`
+  const strange = `; ${counted(unknown, 'source')} of access here ${unknown === 1 ? 'is' : 'are'} not known to the service`
+  const detail = `${shown}${doubtful === 0 ? '' : wrong}${unknown === 0 ? '' : strange}`
   return warn(what, detail, `${run} names them`)
 }
 

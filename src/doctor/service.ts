@@ -195,7 +195,7 @@ function unasked(what: string, { name, serviceId }: Endpoint, error: LatchkeyErr
 
 function checkActive(what: string, { name }: Endpoint, { isActive }: WebhookEndpoint): readonly Finding[] {
   if (isActive) return []
-  const todo = `\`latchkey endpoints update ${name} --enable\`, or remove endpoints.${name}.serviceId if it is meant`
+  const todo = `\`latchkey endpoints update ${name} --enable\`, or remove endpoints.${name}.serviceId if you meant it`
   return [fail(what, 'inactive, so the payments service sends nothing to it', todo)]
 }
 

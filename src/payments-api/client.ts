@@ -281,7 +281,9 @@ function readAll<T>(schema: z.ZodType<T>, items: readonly unknown[]): Omit<Page<
 function readOne<T>(schema: z.ZodType<T>, raw: unknown, what: string, id?: string): Read<T> {
   const record = shaped(schema, raw, what)
   if (!isJsonObject(raw)) throw invalidAnswer(what, 'it is not an object')
-  if (id !== undefined && raw.id !== id) throw invalidAnswer(what, 'it is about another record')
+  if (id !== undefined && raw.id !== id) {
+    throw invalidAnswer(what, 'it is about another record', [{ path: 'id', message: 'is of another record' }])
+  }
   return { record, raw }
 }
 

@@ -243,13 +243,14 @@ function createJudge({ environment, apiKey, clock }: TransportOptions) {
       const message = `The payments API answered ${named(call)} with a redirect (${status}), which is not followed: the key is for this address alone. Check ${baseUrl}.`
       throw fail('redirected', message)
     }
-    if (status === 429 || status >= 500) {
+    const isLimited = status === 429 || refusal?.code === 'RATE_LIMITED'
+    if (isLimited || status >= 500) {
       const retryAfterSeconds = secondsToWait(headers.get('retry-after'), clock())
       const when =
         retryAfterSeconds === null ? 'Try again later.' : `Try again in ${retryAfterSeconds} seconds.`
-      const what = status === 429 ? 'limits how often it may be called' : 'fails'
+      const what = isLimited ? 'limits how often it may be called' : 'fails'
       throw fail(
-        status === 429 ? 'rate_limited' : 'server_error',
+        isLimited ? 'rate_limited' : 'server_error',
         `The payments API ${what}: it answered ${named(call)} with ${answered}. ${when}`,
         { retryAfterSeconds },
       )
@@ -258,7 +259,8 @@ function createJudge({ environment, apiKey, clock }: TransportOptions) {
       const message = `The payments API's answer to ${named(call)} is over ${MAX_BODY_BYTES / 1024 / 1024} MiB. Ask for fewer records at once.`
       throw fail('answer_too_large', message)
     }
-    if (isSuccess || refusal === null) {
+    // A refusal may come with the status of a success.
+    if (refusal === null) {
       const message = `The answer to ${named(call)} (${status}) is not the payments API's: ${json?.ok === false ? WHY_UNREADABLE[json.reason] : 'it has no envelope'}. Check ${baseUrl}.`
       throw fail('answer_invalid', message)
     }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { type Json, KEY } from '../sandbox/service.js'
-import { accessBy, backfilled, done, listener, openMarket, tell, truthOf } from './market.js'
+import { accessBy, backfilled, done, get, listener, openMarket, tell, truthOf } from './market.js'
 import type { Relay } from './relay.js'
 
 /** The path of a request, without where its page begins. */
@@ -37,6 +37,7 @@ const PAYMENTS_PAGE_3 = () => {
 describe('a service that fails', () => {
   it.each<[string, Relay['before']]>([
     ['429 without Retry-After', refuse(429, 'RATE_LIMITED')],
+    ['a limit that calls itself OK', refuse(200, 'RATE_LIMITED')],
     ['500', refuse(500, 'INTERNAL')],
     [
       'a connection that is cut',
@@ -118,6 +119,22 @@ describe('a service that fails', () => {
   })
 })
 
+it('a backfill that was broken off half a day ago begins again', async () => {
+  const market = await openMarket()
+  const daemon = await listener(market)
+  market.relay.before = refuse(500, 'INTERNAL_SERVER_ERROR')
+  const first = await backfilled(daemon)
+  expect(first).toMatchObject({ state: 'failed' })
+  const { id } = await backfilled(daemon)
+  expect(id).toBe(first.id)
+  daemon.setNow(market.now + 13 * 60 * 60 * 1000)
+  market.relay.before = () => false
+  const next = await backfilled(daemon)
+  expect(next.id).not.toBe(first.id)
+  expect(next).toMatchObject({ state: 'done', summary: { read: { payments: 11, subscriptions: 4 } } })
+  expect(await get(daemon, `/backfills/${first.id}`)).toMatchObject({ state: 'stopped' })
+})
+
 describe('a record', () => {
   it('that changes while it is read is read again', async () => {
     const market = await openMarket()
@@ -186,6 +203,21 @@ describe('a record', () => {
       stored: { total: 10 },
     })
     expect(await accessBy(daemon, market)).toEqual(await truthOf(market))
+  })
+
+  it('that is answered in the place of another is listed as unusable', async () => {
+    const market = await openMarket()
+    const daemon = await listener(market)
+    const { id } = market.ids.settled ?? {}
+    market.relay.after = (path, json) => {
+      if (path.endsWith(`/payments/${id}`)) return { ...json, data: { ...json.data, id: 'pay_other' } }
+      const { items } = json.data ?? {}
+      if (items === undefined) return json
+      return { ...json, data: { ...json.data, items: items.filter((one: Json) => one.id !== id) } }
+    }
+    expect(await done(daemon)).toMatchObject({
+      differences: { sample: [{ code: 'record_unusable', recordId: id }] },
+    })
   })
 
   it('that cannot be used is listed, and does not keep the others from being read', async () => {

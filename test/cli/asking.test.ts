@@ -219,7 +219,7 @@ it('a command that changes something needs a daemon, says how to start one, and 
 
 it('every command asks, changes, or works with files', () => {
   const WITH_FILES =
-    /^(init|serve|trigger|send|keys (create|rotate|revoke)|config check|backup|restore|compact|migrate|sandbox \w.*)$/
+    /^(init|serve|trigger|send|keys (create|rotate|revoke)|endpoints \w+|config check|backup|restore|compact|migrate|sandbox \w.*)$/
   const known = [...ASKING, ...CHANGING]
   const left = everyCommand().filter((name) => !known.some((words) => `${words} `.startsWith(`${name} `)))
   expect(left.filter((name) => !WITH_FILES.test(name))).toEqual([])

@@ -17,7 +17,7 @@ it('latchkey backfill shows what would be stored, stores it, and says how much i
   const { id, customerId } = market.ids.canceled ?? {}
   const trial = await run(folder, 'backfill --dry-run')
   expect(trial).toMatchObject({ code: 0, stderr: '' })
-  expect(trial.stdout).toContain('read 11 payments and 4 subscriptions; 7 told by webhooks already\n')
+  expect(trial.stdout).toContain('read 11 payments and 4 subscriptions; 7 already known\n')
   expect(trial.stdout).toContain('10 events would be stored: ')
   expect(trial.stdout).toContain('1 would gain access, 4 would lose it, 0 other changes\n')
 
@@ -32,7 +32,7 @@ it('latchkey backfill shows what would be stored, stores it, and says how much i
     code: 0,
     stderr: '',
     stdout:
-      'read 11 payments and 0 subscriptions; 11 told by webhooks already\n0 events stored\nnobody’s access has changed\n',
+      'read 11 payments and 0 subscriptions; 11 already known\n0 events stored\nnobody’s access has changed\n',
   })
 })
 
@@ -58,5 +58,5 @@ it('latchkey backfill fails with the reason, and stops on Ctrl-C', async () => {
   const interrupted = run(folder, 'backfill --subscriptions')
   await asked.promise
   process.listeners('SIGINT').at(-1)?.('SIGINT')
-  expect(await interrupted).toMatchObject({ code: 1, stderr: expect.stringContaining('Stopped.') })
+  expect(await interrupted).toMatchObject({ code: 1, stderr: expect.stringContaining('It was stopped.') })
 })

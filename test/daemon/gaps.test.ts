@@ -41,6 +41,7 @@ it('warns in the log once an endpoint that is used to deliveries has fallen sile
   // Twenty, over more than a week.
   for (let n = 19; n >= 0; n -= 1) await deliverAt(daemon, NOW - (n * 10 + 21) * HOUR)
   await deliverAt(daemon, NOW - 21 * HOUR, 'sandbox')
+  daemon.setNow(NOW)
   const later = await daemon.restart()
   await expect
     .poll(() => warnings(later))

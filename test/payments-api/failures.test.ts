@@ -142,7 +142,7 @@ describe('a call fails at once', () => {
     [
       'a failure that calls itself OK',
       json({ success: false, error: 'NOT_FOUND' }),
-      { kind: 'answer_invalid' },
+      { kind: 'refused', serviceCode: 'NOT_FOUND' },
     ],
     [
       'a success that is refused',
