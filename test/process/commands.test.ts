@@ -63,6 +63,7 @@ const BESIDE_A_DAEMON: readonly Ran[] = [
   ['sync replay --from 2026-01-01T00:00:00Z', { messages: 0 }],
   ['sync test odd', { error: { code: 'webhook_not_found' } }, 1],
   ['backup backup.db', { file: expect.stringMatching(/backup\.db$/) }],
+  ['customers cus_', { items: expect.any(Array) }],
   ['doctor', { findings: expect.any(Array) }],
 ]
 
