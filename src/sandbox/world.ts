@@ -37,6 +37,15 @@ const SAVE = `
   on conflict (id) do update set body = excluded.body, ${CHANGING.map((name) => `${name} = excluded.${name}`)}
 `
 
+const NEXT_DUE = `
+  select seq, body, event from record indexed by record_due
+  where kind in ('payment', 'subscription') and dueAt is not null and dueAt <= ? order by dueAt, seq limit 1
+`
+const NEXT_TO_SEND = `
+  select seq, body, event from record indexed by record_pending
+  where kind = 'delivery' and status = 'pending' and dueAt <= ? order by place, seq limit ?
+`
+
 /** Deliveries that were taken so many records ago are forgotten, so that a year of many subscriptions fits. */
 const DELIVERED_KEPT = 100_000
 
@@ -90,6 +99,34 @@ function conditions(kind: Kind, where: Where) {
   return { text, values: given.map(([, value]) => value) }
 }
 
+/** The clock, ids and chance: all follow from the seed, and from what has happened so far. */
+function createState(settings: Settings) {
+  const digest = (text: string): string => hash('sha256', `${state.settings.seed}\0${text}`)
+  const state = {
+    settings,
+    change(changed: Partial<Settings>): void {
+      state.settings = { ...state.settings, ...changed }
+    },
+    /** Moves the clock forward; never back. */
+    moveTo(now: number): void {
+      if (now > state.settings.now) state.change({ now })
+    },
+    /** The instant of the next change, later than every one before, so that no two have the same. */
+    tick(): number {
+      const at = Math.max(state.settings.now, state.settings.changedAt + 1)
+      state.change({ now: at, changedAt: at })
+      return at
+    },
+    makeId(prefix: string): string {
+      state.change({ made: state.settings.made + 1 })
+      return `${prefix}_${digest(`${prefix} ${state.settings.made}`).slice(0, 24)}`
+    },
+    /** A number from 0 to 1 that follows from the seed and the text. */
+    draw: (text: string): number => Number.parseInt(digest(text).slice(0, 12), 16) / 2 ** 48,
+  }
+  return state
+}
+
 /**
  * @param file null: in memory, forgotten at the end
  * @param first what the settings are if the file is new
@@ -99,7 +136,8 @@ export function openWorld(file: string | null, first: Settings) {
   const db = openFile(file)
   const statements = new Map<string, Sqlite.Statement<unknown[], Row>>()
   const stored = sql('select body from settings').get()
-  let settings: Settings = stored === undefined ? first : JSON.parse(stored.body)
+  const state = createState(stored === undefined ? first : JSON.parse(stored.body))
+  const { tick, makeId } = state
   /** What the running act has read or written, and which of it is not yet in the file. */
   const known = new Map<string, readonly [Kind, Entity]>()
   const unsaved = new Map<Kind, Map<string, Entity>>()
@@ -120,20 +158,6 @@ export function openWorld(file: string | null, first: Settings) {
     }
     unsaved.delete(kind)
   }
-
-  /** The instant of the next change, later than every one before, so that no two have the same. */
-  function tick(): number {
-    const at = Math.max(settings.now, settings.changedAt + 1)
-    settings = { ...settings, now: at, changedAt: at }
-    return at
-  }
-
-  function makeId(prefix: string): string {
-    settings = { ...settings, made: settings.made + 1 }
-    return `${prefix}_${digest(`${prefix} ${settings.made}`).slice(0, 24)}`
-  }
-
-  const digest = (text: string): string => hash('sha256', `${settings.seed}\0${text}`)
 
   function put<K extends Kind>(kind: K, record: Records[K]): Records[K] {
     known.set(record.id, [kind, record])
@@ -156,9 +180,9 @@ export function openWorld(file: string | null, first: Settings) {
 
   function commit(before: Settings): void {
     for (const kind of unsaved.keys()) flush(kind)
-    if (settings !== before) {
+    if (state.settings !== before) {
       const text = 'insert into settings values (1, ?) on conflict do update set body = excluded.body'
-      sql(text).run(JSON.stringify(settings))
+      sql(text).run(JSON.stringify(state.settings))
     }
     sql('commit').run()
   }
@@ -166,26 +190,20 @@ export function openWorld(file: string | null, first: Settings) {
   return {
     close: (): void => void db.close(),
     get settings(): Settings {
-      return settings
-    },
-    change(changed: Partial<Settings>): void {
-      settings = { ...settings, ...changed }
+      return state.settings
     },
     get now(): number {
-      return settings.now
+      return state.settings.now
     },
-    /** Moves the clock forward; never back. */
-    moveTo(instant: number): void {
-      if (instant > settings.now) settings = { ...settings, now: instant }
-    },
+    change: state.change,
+    moveTo: state.moveTo,
+    draw: state.draw,
     tick,
     makeId,
-    /** A number from 0 to 1 that follows from the seed and the text. */
-    draw: (text: string): number => Number.parseInt(digest(text).slice(0, 12), 16) / 2 ** 48,
 
     /** Does something whole, in one transaction: a failure undoes it, unless it says that it stays. */
     act<Answer>(work: () => Answer): Answer {
-      const before = settings
+      const before = state.settings
       sql('begin immediate').run()
       try {
         const answer = work()
@@ -196,7 +214,7 @@ export function openWorld(file: string | null, first: Settings) {
           commit(before)
         } else {
           sql('rollback').run()
-          settings = before
+          state.settings = before
           endpoints = null
         }
         throw error
@@ -252,22 +270,15 @@ export function openWorld(file: string | null, first: Settings) {
     nextDue(until: number): Payment | Subscription | undefined {
       flush('payment')
       flush('subscription')
-      const row = sql(
-        `select seq, body, event from record indexed by record_due
-         where kind in ('payment', 'subscription') and dueAt is not null and dueAt <= ?
-         order by dueAt, seq limit 1`,
-      ).get(until)
+      const row = sql(NEXT_DUE).get(until)
       return row && read<'payment' | 'subscription'>(row)
     },
 
     /** Deliveries that may be sent by now, in the order of sending. */
     pending(limit: number): readonly Delivery[] {
-      const rows = sql(
-        `select seq, body, event from record indexed by record_pending
-         where kind = 'delivery' and status = 'pending' and dueAt <= ?
-         order by place, seq limit ?`,
-      )
-      return rows.all(settings.now, limit).map(read<'delivery'>)
+      return sql(NEXT_TO_SEND)
+        .all(state.settings.now, limit)
+        .map(read<'delivery'>)
     },
     forgetDelivered(): void {
       const text = `delete from record where kind = 'delivery' and status = 'delivered'
