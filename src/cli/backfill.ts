@@ -70,7 +70,11 @@ const DOING: Readonly<Record<string, string>> = {
 
 function backfillText(
   { read, told, stored, chargebacks, differences, unknown, unusable, access }: BackfillSummaryJson,
-  { dryRun, payments }: { readonly dryRun: boolean; readonly payments: boolean },
+  {
+    dryRun,
+    payments,
+    customerId,
+  }: { readonly dryRun: boolean; readonly payments: boolean; readonly customerId: string | null },
 ): string {
   const by = Object.entries(stored.byType).map(([type, count]) => `${count} ${type}`)
   const isOf = (count: number, one: string, many: string) => `${count} ${count === 1 ? one : many}`
@@ -78,6 +82,9 @@ function backfillText(
     `read ${counted(read.payments, 'payment')} and ${counted(read.subscriptions, 'subscription')}; ` +
       `${told} already known`,
     `${counted(stored.total, 'event')} ${dryRun ? 'would be stored' : 'stored'}${by.length === 0 ? '' : `: ${by.join(', ')}`}`,
+    customerId !== null &&
+      read.payments + read.subscriptions === 0 &&
+      `the payments service has nothing on record of ${customerId}: check the id and the environment`,
     payments &&
       chargebacks === null &&
       'chargebacks are unknown: set provider.<environment>.legacy to read them',

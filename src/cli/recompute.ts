@@ -229,8 +229,8 @@ export function differenceText(
   const total = gains + losses + otherwise
   const where = environment === undefined ? '' : ` in ${environment}`
   if (total === 0) return `nobody’s access ${conditional ? 'would change' : 'has changed'}${where}\n`
-  const would = conditional ? 'would ' : ''
-  const counts = `${gains} ${would}gain access, ${losses} ${would}lose it, ${counted(otherwise, 'other change')}`
+  const [gained, lost] = conditional ? ['would gain', 'would lose'] : ['gained', 'lost']
+  const counts = `${gains} ${gained} access, ${losses} ${lost} it, ${counted(otherwise, 'other change')}`
   const state = ({ status, until }: SummaryJson['sample'][number]['before']) =>
     until === null ? status : `${status} (${until})`
   const rows = sample.map(({ environment, customerId, productId, before, after }) => {

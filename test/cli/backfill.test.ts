@@ -34,6 +34,8 @@ it('latchkey backfill shows what would be stored, stores it, and says how much i
     stdout:
       'read 11 payments and 0 subscriptions; 11 already known\n0 events stored\nnobody’s access has changed\n',
   })
+  const nobody = await run(folder, 'backfill --customer cus_nobody')
+  expect(nobody.stdout).toContain('has nothing on record of cus_nobody: check the id and the environment\n')
 })
 
 it('latchkey backfill fails with the reason, and stops on Ctrl-C', async () => {

@@ -207,7 +207,12 @@ describe('latchkey replay', () => {
     expect(await run(folder, 'replay --dry-run')).toEqual(fine(lines.join('\n')))
     expect(await entitlementsOf(daemon, 'cus_0')).toEqual([])
     // Once it is done they follow by themselves.
-    const done = lines.toSpliced(4, 1).join('\n').replaceAll('would be', 'were').replaceAll('would ', '')
+    const done = lines
+      .toSpliced(4, 1)
+      .join('\n')
+      .replace('would be', 'were')
+      .replace('would gain', 'gained')
+      .replace('would lose', 'lost')
     expect(await run(folder, 'replay --disposition quarantined')).toEqual(fine(done))
     expect(await entitlementsOf(daemon, 'cus_0')).toEqual([story?.outcome])
     expect(await run(folder, 'replay')).toEqual(fine(`2 read again, 0 were read differently\n${NOBODY}`))
