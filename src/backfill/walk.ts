@@ -16,7 +16,7 @@ import { loadSourceRowsOf, loadSources } from '../store/sources.js'
 import { createLedger, type LedgerDeps } from './ledger.js'
 import type { Reading } from './reporter.js'
 import { CHUNK, createReports, createRest, idOf, type Kind, type Unit, unusable } from './reports.js'
-import { type Backfill, type Outcome, PHASES, type Phase, type Result, withOutcomes } from './run.js'
+import { type Backfill, type Outcome, PHASES, type Phase, type Result, readIn, withOutcomes } from './run.js'
 import { createTrial } from './trial.js'
 
 export interface WalkDeps extends LedgerDeps {
@@ -38,6 +38,9 @@ const ENDLESS =
 const STALE_MS = 2 * 60 * 60 * 1000
 /** How many sources are looked at for access before their records are asked for. */
 const SOURCES_AT_ONCE = 200
+
+/** Records and charged-back payments that lists have shown, each once. */
+const listedIn = (run: Backfill): number => readIn(run) + (run.found.chargebacks ?? 0)
 
 /** What all phases do: read page after page, or one by one, and save each with what it came to. */
 function createSteps({ db, run, save, signal }: WalkDeps, reports: ReturnType<typeof createReports>) {
@@ -62,13 +65,14 @@ function createSteps({ db, run, save, signal }: WalkDeps, reports: ReturnType<ty
     for (let begun = 0; ; begun += 1) {
       try {
         const read = pages({ from: run().place as Place | null, signal })
-        for (let repeated = 0; repeated < NOTHING_NEW_AT_MOST; repeated += 1) {
+        for (let repeated = 0; repeated < NOTHING_NEW_AT_MOST; ) {
           const reading = await takeReading()
           const { value: page, done } = await read.next()
           if (done) return
           const [change, keeps] = await work(page, reading)
-          if (keeps.length > 0) repeated = 0
+          const before = listedIn(run())
           await save({ ...change, ...(page.next === null ? next(phase) : { place: page.next }) }, keeps)
+          repeated = listedIn(run()) > before ? 0 : repeated + 1
         }
         throw new LatchkeyError('payments_api_unreadable', ENDLESS)
       } catch (error) {
