@@ -228,7 +228,7 @@ function createJudge({ environment, apiKey, clock }: TransportOptions) {
       )
     }
     if (body === null) {
-      const message = `The payments API's answer to ${named(call)} is over ${MAX_BODY_BYTES / 1024 / 1024} MiB. Ask for fewer records at once.`
+      const message = `The payments API's answer to ${named(call)} is over ${MAX_BODY_BYTES / 1024 / 1024} MiB, which is more than can be used. Ask the payments service for shorter records.`
       throw fail('answer_too_large', message)
     }
     // A refusal may come with the status of a success.
