@@ -198,23 +198,29 @@ interface Paid {
 
 /** The payment that paid the record's cycle, among those of which no event says what they paid; null: none did. */
 function cyclePayment(record: SubscriptionRecord, view: View, ended: ReadEvent | undefined): Paid | null {
-  const { whole } = view
+  const { whole, reading } = view
   const newest = newestOwn(view, isCycleEvent)
   const since = Math.max(...[newest, ended].map((read) => read?.event.createdAt ?? Number.NEGATIVE_INFINITY))
-  const due = record.said.expiresAt
-  const spent = new Set([...whole.cyclePayments.values(), ...(due === null ? planCharges(whole) : [])])
+  const number = numberOf(record) ?? 1
+  const began = cycleBegan(record, number)
+  // A plan change that begins a cycle moves its end by more than the other cycles were long.
+  const isKnown = began !== null && began <= reading.at
+  const spent = new Set([...whole.cyclePayments.values(), ...(isKnown ? [] : planCharges(whole))])
   const free = paidIn(whole).filter(({ id, at }) => !spent.has(id) && at > since)
   const last = free.at(-1) ?? null
-  if (due === null || free.length < 2) {
+  if (!isKnown || free.length < 2) {
     if (free.length > 1) view.note('cycle_payment_unclear')
     return last
   }
-  const number = numberOf(record) ?? 1
-  const began = due - (due - record.createdAt) / number
   const first = free.find(({ at }) => at >= began - DAY_MS)
   const restarted = newest?.event.subject === 'subscription' && (newest.event.cycles?.current ?? 0) >= number
   if (first === undefined || restarted) view.note('cycle_payment_unclear')
   return first ?? last
+}
+
+/** When the record's cycle began, if all its cycles were equally long; null: no end of it is known. */
+function cycleBegan({ said: { expiresAt: due }, createdAt }: SubscriptionRecord, number: number) {
+  return due === null ? null : due - (due - createdAt) / number
 }
 
 /** Every payment that paid, in order. */

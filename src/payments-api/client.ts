@@ -1,11 +1,12 @@
 /* What a backfill asks the payments service, and how webhook endpoints are managed. It reads, but for those. */
 
+import { createHash } from 'node:crypto'
 import type { z } from 'zod'
 import type { Issue } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import { isUsableId } from '../provider/ids.js'
 import { isJsonObject, type JsonObject } from '../provider/json.js'
-import { PaymentsApiError } from './failure.js'
+import { isPaymentsApiError, PaymentsApiError } from './failure.js'
 import {
   type CallOptions,
   createTransport,
@@ -67,7 +68,8 @@ export interface Listed<T, Place> {
   /** One page. */
   list(options?: ListOptions<Place>): Promise<Page<T, Place>>
   /**
-   * Page after page, up to the last one. A list that changes meanwhile may show a record twice.
+   * Page after page, up to the last one. A list that changes meanwhile may show a record twice. A page by cursor that is
+   * too large is asked for again with fewer records.
    * @throws {PaymentsApiError} `cursor_refused` where a cursor has expired: begin again
    */
   pages(options?: ListOptions<Place>): AsyncGenerator<Page<T, Place>, void, undefined>
@@ -163,7 +165,11 @@ export function createPaymentsApi(options: PaymentsApiOptions): PaymentsApi {
           payments: {
             get: getAt(call, LEGACY_PAYMENTS, legacyPaymentSchema),
             withStatus: (status) =>
-              listed((given) => numberedPage(call, LEGACY_PAYMENTS, legacyPaymentSchema, given, { status })),
+              listed(
+                (given) => numberedPage(call, LEGACY_PAYMENTS, legacyPaymentSchema, given, { status }),
+                LEGACY_PAGE_SIZE,
+                LEGACY_PAGE_SIZE,
+              ),
           },
         }
       : null,
@@ -181,7 +187,7 @@ type Filter = Readonly<Record<string, string>>
 function recordsAt<T>(call: Transport, path: string, schema: z.ZodType<T>): Records<T> {
   return {
     get: getAt(call, path, schema),
-    ...listed<T, string>((options) => cursorPage(call, path, schema, options)),
+    ...listed<T, string>((options) => cursorPage(call, path, schema, options), PAGE_SIZE, 1),
   }
 }
 
@@ -224,19 +230,38 @@ async function numberedPage<T>(
   return { ...readAll(schema, items), next: page < totalPages ? page + 1 : null }
 }
 
-/** Both ways to read a list, by what reads one page. */
+/** Of the records of a page, which are long; empty if there are none. */
+function fingerprintOf(records: readonly unknown[]): string {
+  return records.length === 0 ? '' : createHash('sha256').update(JSON.stringify(records)).digest('hex')
+}
+
+/**
+ * Both ways to read a list, by what reads one page.
+ * @param most the size of a page
+ * @param least its size where records are long; a list by numbers has pages of one size alone
+ */
 function listed<T, Place extends string | number>(
   list: (options: ListOptions<Place>) => Promise<Page<T, Place>>,
+  most: number,
+  least: number,
 ): Listed<T, Place> {
   async function* pages(options: ListOptions<Place> = {}) {
     const seen = new Set<Place>()
     let before = ''
     let from = options.from ?? null
+    let limit = options.limit ?? most
     for (;;) {
-      const page = await list({ ...options, from })
-      const shown = JSON.stringify([page.items, page.unreadable].flat().map(({ raw }) => raw))
+      let page: Page<T, Place>
+      try {
+        page = await list({ ...options, from, limit })
+      } catch (error) {
+        if (!isPaymentsApiError(error, 'answer_too_large') || limit <= least) throw error
+        limit = Math.max(least, Math.floor(limit / 2))
+        continue
+      }
+      const shown = fingerprintOf([page.items, page.unreadable].flat().map(({ raw }) => raw))
       // Else a list that turns in a circle would never end.
-      if ((page.next !== null && seen.has(page.next)) || (shown === before && shown !== '[]')) {
+      if ((page.next !== null && seen.has(page.next)) || (shown === before && shown !== '')) {
         throw invalidAnswer('a list', 'a page repeats')
       }
       yield page

@@ -46,6 +46,8 @@ export async function openPostgresStore<Writer extends { close(): Promise<void> 
     isNew: false,
     writer: guardedWriter(writer, onBroken),
     reader,
+    /** As in SQLite, where a connection has a memory. */
+    readApart: <T>(work: (db: Db) => Promise<T>): Promise<T> => work(reader),
     /** What its commits announce. */
     own,
     hear: (listener: CommitListener) => hear(options, own, listener),
