@@ -5,6 +5,7 @@ import type { Issue } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import { isUsableId } from '../provider/ids.js'
 import { isJsonObject, type JsonObject } from '../provider/json.js'
+import { MAX_PAGE_SIZE, type WebhookEndpointChange } from '../provider/requests.js'
 import { PaymentsApiError } from './failure.js'
 import {
   type CallOptions,
@@ -83,14 +84,6 @@ export interface Records<T> extends Listed<T, string> {
 /** At most 255 visible ASCII characters. The same key must go with the same request, for a day. */
 export interface PostOptions extends CallOptions {
   readonly idempotencyKey: string
-}
-
-export interface WebhookEndpointChange {
-  readonly url?: string
-  readonly description?: string
-  /** Empty: all events. */
-  readonly enabledEvents?: readonly string[]
-  readonly isActive?: boolean
 }
 
 /**
@@ -172,10 +165,6 @@ export function createPaymentsApi(options: PaymentsApiOptions): PaymentsApi {
 
 const LEGACY_PAYMENTS = '/api/payment'
 
-/** The most that the service allows. */
-const PAGE_SIZE = 100
-const LEGACY_PAGE_SIZE = 25
-
 type Filter = Readonly<Record<string, string>>
 
 function recordsAt<T>(call: Transport, path: string, schema: z.ZodType<T>): Records<T> {
@@ -196,7 +185,7 @@ async function cursorPage<T>(
   call: Transport,
   path: string,
   schema: z.ZodType<T>,
-  { from = null, limit = PAGE_SIZE, signal }: ListOptions<string>,
+  { from = null, limit = MAX_PAGE_SIZE.v3, signal }: ListOptions<string>,
   filter: Filter = {},
 ): Promise<Page<T, string>> {
   const data = await call({ method: 'GET', path, query: { ...filter, limit, cursor: from } }, { signal })
@@ -212,7 +201,7 @@ async function numberedPage<T>(
   call: Transport,
   path: string,
   schema: z.ZodType<T>,
-  { from, limit = LEGACY_PAGE_SIZE, signal }: ListOptions<number>,
+  { from, limit = MAX_PAGE_SIZE.v2, signal }: ListOptions<number>,
   filter: Filter,
 ): Promise<Page<T, number>> {
   const asked = from ?? 1

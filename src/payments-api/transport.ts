@@ -7,6 +7,7 @@ import { z } from 'zod'
 import type { Issue } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import { type JsonObject, parseJsonBody } from '../provider/json.js'
+import { KEY_HEADER } from '../provider/requests.js'
 import { type FailureDetails, type FailureKind, PaymentsApiError } from './failure.js'
 import { failureSchema, fieldErrorsSchema, successSchema } from './wire.js'
 
@@ -49,7 +50,6 @@ export interface Call {
 /** Answers with the `data` of the envelope. */
 export type Transport = (call: Call, options?: CallOptions) => Promise<unknown>
 
-const KEY_HEADER = 'X-Service-Api-Key'
 /** A hundred payments with long timelines have half a megabyte. */
 const MAX_BODY_BYTES = 16 * 1024 * 1024
 const BACK_OFF = { firstMs: 500, mostMs: 30_000 }

@@ -1,3 +1,5 @@
+import type { Generation } from './event.js'
+
 /**
  * The canonical event vocabulary: the v3 names, plus the legacy (v2) types that v3 has no word for.
  * After normalisation, no code knows which generation an event came from.
@@ -56,6 +58,7 @@ export const SUBSCRIPTION_REPORTED = 'subscription.reported'
 
 export type PaymentEventType = (typeof PAYMENT_EVENT_TYPES)[number]
 export type SubscriptionEventType = (typeof SUBSCRIPTION_EVENT_TYPES)[number]
+export type InformativeEventType = (typeof INFORMATIVE_EVENT_TYPES)[number]
 export type CustomerEventType = (typeof CUSTOMER_EVENT_TYPES)[number]
 export type ManualEventType = (typeof MANUAL_EVENT_TYPES)[number]
 
@@ -78,10 +81,31 @@ export const CANONICAL_TYPE_OF_V2 = {
 
 export type V2EventType = keyof typeof CANONICAL_TYPE_OF_V2
 
-/** Types that only the legacy generation sends; samples of v3 have every other one. */
+/** Types that only the legacy generation sends; v3 sends every other one. */
 export const LEGACY_ONLY = [
   'checkout.initiated',
   'checkout.failed',
   'checkout.canceled',
 ] as const satisfies readonly (typeof CANONICAL_TYPE_OF_V2)[V2EventType][]
 export type LegacyOnly = (typeof LEGACY_ONLY)[number]
+
+/** Every documented type of each generation. */
+export const WIRE_TYPES: Readonly<Record<Generation, readonly string[]>> = {
+  v2: [...Object.keys(CANONICAL_TYPE_OF_V2), 'PAYMENT_SETTLED'],
+  v3: [
+    ...PAYMENT_EVENT_TYPES,
+    ...SUBSCRIPTION_EVENT_TYPES,
+    ...CUSTOMER_EVENT_TYPES,
+    ...INFORMATIVE_EVENT_TYPES,
+  ].filter((type) => !LEGACY_ONLY.some((one) => one === type)),
+}
+
+/**
+ * The generation's name for a type of either generation; undefined if it does not send the type.
+ * @param generation left out: the one that the name belongs to
+ */
+export function wireTypeOf(type: string, generation?: Generation): string | undefined {
+  const sent = generation ? WIRE_TYPES[generation] : [...WIRE_TYPES.v3, ...WIRE_TYPES.v2]
+  const inBoth = Object.entries(CANONICAL_TYPE_OF_V2).find((names) => names.some((name) => name === type))
+  return [type, ...(inBoth ?? [])].find((name) => sent.includes(name))
+}

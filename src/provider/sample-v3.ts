@@ -1,6 +1,6 @@
 import type { LegacyOnly, PaymentEventType, SubscriptionEventType } from './event-types.js'
+import { formatInstant } from './instant.js'
 import {
-  isoTime,
   SAMPLE_CURRENCY,
   type SampleSubject,
   sampleEmail,
@@ -80,7 +80,7 @@ function paymentData(type: string, subject: SampleSubject): object {
     price_cents: String(samplePriceCents(subject)),
     currency: SAMPLE_CURRENCY,
     refunded_amount_cents: sampleRefundedCents(type, subject),
-    created_at: isoTime(subject.createdAt),
+    created_at: formatInstant(subject.createdAt),
     ...(subject.rail === 'card' ? cardData(type) : CRYPTO_DATA),
   }
 }
@@ -108,7 +108,9 @@ function subscriptionData(type: string, subject: SampleSubject): object {
     total_cycles: null,
     cancel_at_period_end: isAnnounced,
     // A cancellation that waits for the end of the paid period comes before that end.
-    expires_at: samplePeriodEnd(subject, status === 'active' || (status === 'canceled' && isAnnounced)),
+    expires_at: formatInstant(
+      samplePeriodEnd(subject, status === 'active' || (status === 'canceled' && isAnnounced)),
+    ),
     last_payment: subject.paymentId,
   }
 }

@@ -3,13 +3,13 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import express, { type ErrorRequestHandler, type Router } from 'express'
 import { z } from 'zod'
+import { formatInstant } from '../provider/instant.js'
 import { refuse, ServiceError } from './codes.js'
 import type { Payment, Product } from './model.js'
 import type { Engine } from './operations/operation.js'
 import { PAY, pay } from './paying.js'
 import { isPayable } from './payment.js'
 import { assetOf, CHAINS } from './pricing.js'
-import { iso } from './views-v3.js'
 import type { World } from './world.js'
 
 const STYLE = `
@@ -149,7 +149,7 @@ function checkoutPage(world: World, payment: Payment, hasLeft: boolean): Html {
   const body = html`
     <p class="price">${(payment.grossAmountCents / 100).toFixed(2)} ${payment.currency}</p>
     ${product?.description && html`<p>${product.description}</p>`}
-    <p>A sandbox: no money moves here. Its clock says ${iso(world.now)}.</p>
+    <p>A sandbox: no money moves here. Its clock says ${formatInstant(world.now)}.</p>
     ${hasLeft ? left : stateOf(world, payment, product)}`
   return page(product?.name ?? 'Checkout', body)
 }

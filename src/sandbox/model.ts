@@ -1,8 +1,28 @@
 /* The service's own records, as the sandbox keeps them. Instants (…At) are epoch milliseconds, amounts are cents. */
 
 import { z } from 'zod'
+import { orNull } from '../provider/event.js'
+import {
+  type CardMethod,
+  type CONTEXT,
+  COUNTRY,
+  type Currency,
+  EMAIL,
+  type Method,
+  NAME,
+  type PRODUCT,
+  type PURCHASE,
+  TEXT,
+  WEBHOOK_ENDPOINT,
+} from '../provider/requests.js'
 import { isServiceCode } from '../provider/service-codes.js'
-import { COUNTRY, DURATION_MS, EMAIL, NAME, orNull, PRICE, TEXT, WEB_URL } from './fields.js'
+
+export const DAY_MS = 24 * 60 * 60 * 1000
+const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: DAY_MS }
+export const DURATION_MS = z
+  .string()
+  .regex(/^\d{1,6}[smhd]$/, 'must be a duration such as 90s, 15m, 2h or 30d')
+  .transform((text) => Number.parseInt(text, 10) * (UNIT_MS[text.slice(-1)] ?? 0))
 
 /** The words of a text, with one space between two. */
 export type Words<Text extends string> = Text extends `${infer First} ${infer Rest}`
@@ -31,15 +51,6 @@ export const PAYMENT_MOVES = {
 } as const
 export type PaymentStatus = keyof typeof PAYMENT_MOVES
 export const PAYMENT_STATUSES = Object.keys(PAYMENT_MOVES)
-
-export const CURRENCIES = ['USD', 'EUR'] as const
-export type Currency = (typeof CURRENCIES)[number]
-export const CARD_METHODS = ['CARD', 'WALLET_A', 'WALLET_B'] as const
-export type CardMethod = (typeof CARD_METHODS)[number]
-export const METHODS = [...CARD_METHODS, 'CRYPTO'] as const
-export type Method = (typeof METHODS)[number]
-export const RAILS = z.array(z.enum(['CARD', 'CRYPTO']))
-export type Generation = Endpoint['generation']
 
 /** What a buyer's card does. `3ds_required` waits for the buyer at the checkout; off-session it succeeds. */
 export const OUTCOMES = [
@@ -74,27 +85,6 @@ interface Due {
   readonly dueAt: number | null
 }
 
-export const PRODUCT = z.object({
-  name: NAME.min(1).max(100),
-  description: orNull(z.string().max(500)),
-  /** Null where the price is given with each payment. */
-  priceCents: orNull(PRICE.transform(Number)),
-  isCustomPrice: z.boolean().default(false),
-  currency: z.enum(CURRENCIES),
-  paymentMethods: RAILS.min(1),
-  frequencyInDays: orNull(z.int().min(1).max(3650)),
-  platform: z.enum(['WEB', 'INVOICE', 'COMMUNITY', 'MESSENGER']).default('WEB'),
-  acceptedAssets: z.array(z.string().max(20).toUpperCase()).optional(),
-  acceptedChains: z.array(z.int()).optional(),
-  supply: orNull(z.int().min(1)),
-  imageUrl: orNull(WEB_URL),
-  /** Whether the price contains the VAT. */
-  taxInclusive: z.boolean().default(true),
-  communityGuildId: orNull(TEXT),
-  communityRoleId: orNull(TEXT),
-  communityRemindersId: orNull(TEXT),
-  messengerGroupId: orNull(z.string().regex(/^-\d{1,20}$/, 'must be a negative number as text')),
-})
 export interface Product extends Dated, Readonly<z.output<typeof PRODUCT>> {
   /** Symbols. */
   readonly acceptedAssets: string[]
@@ -124,13 +114,6 @@ export interface SavedMethod extends Dated {
   readonly revokedAt: number | null
 }
 
-export const DEPOSIT_WARNINGS = [
-  'INSUFFICIENT_DEPOSIT_AMOUNT',
-  'RBF_DETECTED',
-  'NETWORK_FEE_SURCHARGE',
-] as const
-export type DepositWarning = (typeof DEPOSIT_WARNINGS)[number]
-
 /** Token amounts are in the smallest unit, as text. */
 export interface Deposit {
   readonly chainId: number
@@ -142,7 +125,7 @@ export interface Deposit {
   readonly observed: number | null
   readonly detectedAt: number | null
   readonly txHash: string | null
-  readonly warnings: readonly { code: DepositWarning; message: string; data: object }[]
+  readonly warnings: readonly { code: string; message: string; data: object }[]
 }
 
 /** What a charge comes to. */
@@ -154,27 +137,6 @@ export interface Amounts {
   readonly platformFeeCents: number
   readonly merchantNetCents: number
 }
-
-/** The merchant's own texts and objects of a checkout, given back as they came. */
-export const CONTEXT = z.object({
-  externalRef: orNull(z.string().max(255)),
-  metadata: orNull(z.record(z.string(), z.unknown())),
-  successUrl: orNull(WEB_URL),
-  cancelUrl: orNull(WEB_URL),
-})
-export type Context = Readonly<z.output<typeof CONTEXT>>
-
-const CUSTOM_FIELD = z.object({
-  key: TEXT,
-  label: z.string().max(255),
-  type: TEXT,
-  required: z.boolean().optional(),
-  placeholder: z.string().max(255).optional(),
-  options: z.array(z.object({ value: z.string(), label: z.string() })).optional(),
-  validation: z.object({ regex: z.string().optional(), errorMessage: z.string().optional() }).optional(),
-})
-/** What the merchant asks the buyer at the checkout. */
-export const CUSTOM_FIELDS = orNull(z.array(CUSTOM_FIELD).max(10))
 
 export const NEW_PAYMENT = {
   subscriptionId: none<string>(),
@@ -191,11 +153,12 @@ export const NEW_PAYMENT = {
   cancelReason: none<string>(),
   paymentReceivedAt: none<number>(),
   paymentSettledAt: none<number>(),
-  customFields: none<readonly z.output<typeof CUSTOM_FIELD>[]>(),
+  customFields: none<NonNullable<z.output<typeof PURCHASE>['customFields']>>(),
   customFieldsResponse: none<object>(),
   status: 'PENDING' as PaymentStatus,
   capture: 'automatic' as 'automatic' | 'manual',
 }
+export type Context = Readonly<z.output<typeof CONTEXT>>
 export interface Payment extends Dated, Due, Context, Amounts, Readonly<typeof NEW_PAYMENT> {
   readonly customerId: string | null
   readonly productId: string
@@ -249,11 +212,7 @@ export interface Subscription extends Dated, Due, Context, Readonly<typeof NEW_S
   readonly totalCycles: number | null
 }
 
-export const ENDPOINT = z.object({
-  url: WEB_URL,
-  description: z.string().max(500).default(''),
-  enabledEvents: z.array(z.string()).default([]),
-  isActive: z.boolean().default(true),
+export const ENDPOINT = WEBHOOK_ENDPOINT.extend({
   /** Which events it hears: v2 has its address in the dashboard, which a sandbox lacks. */
   generation: z.enum(['v3', 'v2']).default('v3'),
   /** One that the receiver knows already; left out: a fresh one. */

@@ -1,15 +1,23 @@
 /* What a buyer does, and what the clock does: a payment moves, and what hangs on it follows. */
 
 import { z } from 'zod'
+import { CRYPTO, EMAIL, METHODS } from '../provider/requests.js'
 import { refuse } from './codes.js'
-import { DEPOSIT, takeDeposit } from './deposit.js'
 import { tellCustomer } from './events.js'
-import { CRYPTO, EMAIL } from './fields.js'
 import type { Customer, Payment, Subscription } from './model.js'
-import { CUSTOMER, METHODS, OUTCOMES } from './model.js'
-import { chargeCard, chooseMethod, complete, fail, isPayable, move, UNFINISHED } from './payment.js'
-import { upgradeCharged } from './plan-change.js'
-import { followCycle, isIncomplete, isRunning, subscriptionDue } from './subscription.js'
+import { CUSTOMER, OUTCOMES } from './model.js'
+import {
+  chargeCard,
+  chooseMethod,
+  complete,
+  DEPOSIT,
+  fail,
+  isPayable,
+  move,
+  takeDeposit,
+  UNFINISHED,
+} from './payment.js'
+import { followCycle, isIncomplete, isRunning, subscriptionDue, upgradeCharged } from './subscription.js'
 import type { World } from './world.js'
 
 export const PAY = z.object({
@@ -81,7 +89,7 @@ export function customerByEmail(world: World, given: z.input<typeof CUSTOMER>): 
     card: 'success',
   } as const
   const customer = world.put('customer', fields)
-  tellCustomer(world, 'created', customer)
+  tellCustomer(world, 'customer.created', customer)
   return customer
 }
 
@@ -95,7 +103,7 @@ export function fillIn(world: World, customer: Customer, given: Partial<z.input<
 
 export function updateCustomer(world: World, changed: Customer): Customer {
   const customer = world.update('customer', changed, {})
-  tellCustomer(world, 'updated', customer)
+  tellCustomer(world, 'customer.updated', customer)
   return customer
 }
 

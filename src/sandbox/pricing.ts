@@ -2,9 +2,9 @@
 
 import { hash } from 'node:crypto'
 import type { z } from 'zod'
+import type { CRYPTO, Currency } from '../provider/requests.js'
 import { refuse } from './codes.js'
-import type { CRYPTO } from './fields.js'
-import type { Amounts, Currency, Deposit, Payment, Product } from './model.js'
+import type { Amounts, Deposit, Payment, Product } from './model.js'
 
 /** How long a payment is waited for, unless its checkout session or its chain says otherwise. */
 export const CARD_WINDOW_MS = 30 * 60_000

@@ -4,11 +4,11 @@ import { hash, timingSafeEqual } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import express, { type ErrorRequestHandler, type Express, type Request, type Response } from 'express'
 import { z } from 'zod'
+import { KEY_HEADER, MAX_IDEMPOTENCY_KEY_LENGTH } from '../provider/requests.js'
 import { isServiceCode } from '../provider/service-codes.js'
 import { checkoutRoutes } from './checkout.js'
 import { refuse, refuseField, refuseFields, ServiceError } from './codes.js'
-import { DAY_MS } from './fields.js'
-import type { KeptAnswer } from './model.js'
+import { DAY_MS, type KeptAnswer } from './model.js'
 import { CUSTOMER_OPERATIONS } from './operations/customers.js'
 import { MERCHANT_OPERATIONS } from './operations/merchant.js'
 import type { Engine, Operation } from './operations/operation.js'
@@ -18,9 +18,7 @@ import { SANDBOX_OPERATIONS } from './operations/sandbox.js'
 import { SUBSCRIPTION_OPERATIONS } from './operations/subscriptions.js'
 import type { World } from './world.js'
 
-const KEY_HEADER = 'X-Service-Api-Key'
 const BODY_LIMIT = '1mb'
-const LONGEST_KEY = 255
 
 /** Everything that the sandbox serves, but for the checkout's pages. */
 export const OPERATIONS: readonly Operation[] = [
@@ -132,8 +130,8 @@ function keyOf({ idempotency }: Operation, req: Request): Keyed | null {
   const inBody = idempotency === 'v2' ? IN_BODY.safeParse(req.body).data?.idempotencyKey : undefined
   const key = req.get('Idempotency-Key') ?? inBody
   if (key === undefined) return null
-  if (key === '' || key.length > LONGEST_KEY) {
-    refuseField('Idempotency-Key', `must have 1 to ${LONGEST_KEY} characters`)
+  if (key === '' || key.length > MAX_IDEMPOTENCY_KEY_LENGTH) {
+    refuseField('Idempotency-Key', `must have 1 to ${MAX_IDEMPOTENCY_KEY_LENGTH} characters`)
   }
   return {
     id: `key_${hash('sha256', `idempotency key\0${idempotency}\0${key}`)}`,

@@ -1,5 +1,7 @@
 /* The records as v3 shows them: in answers, and, in snake_case, in events. */
 
+import { formatInstant } from '../provider/instant.js'
+import { API_VERSION } from '../provider/wire-event.js'
 import type {
   Customer,
   Deposit,
@@ -15,10 +17,9 @@ import { assetOf, CHAINS } from './pricing.js'
 import type { World } from './world.js'
 
 const organizationId = 'org_sandbox'
-export const API_VERSION = '3.0.0-beta'
 
-export const iso = (instant: number): string => new Date(instant).toISOString()
-export const isoOrNull = (instant: number | null): string | null => (instant === null ? null : iso(instant))
+export const isoOrNull = (instant: number | null): string | null =>
+  instant === null ? null : formatInstant(instant)
 
 /** Some fields of a record, named in one text; those of instants become ISO 8601. Without a record, all are null. */
 export function shown<One extends object, Text extends string>(
@@ -27,7 +28,7 @@ export function shown<One extends object, Text extends string>(
 ): { readonly [Name in Words<Text>]: unknown } {
   const fields = names.split(' ').map((name) => {
     const value: unknown = record?.[name as keyof One] ?? null
-    return [name, typeof value === 'number' && /(At|For)$/.test(name) ? iso(value) : value]
+    return [name, typeof value === 'number' && /(At|For)$/.test(name) ? formatInstant(value) : value]
   })
   return Object.fromEntries(fields)
 }
@@ -114,7 +115,7 @@ export function paymentView(payment: Payment, world: World): Record<string, unkn
     settlementChainId: deposit?.chainId ?? null,
     ...shown(payment, 'successUrl cancelUrl externalRef metadata'),
     ...shown(payment, 'paymentReceivedAt paymentSettledAt refundedAt createdAt updatedAt expiresAt'),
-    statusTimeline: payment.statusTimeline.map(({ status, at }) => ({ status, at: iso(at) })),
+    statusTimeline: payment.statusTimeline.map(({ status, at }) => ({ status, at: formatInstant(at) })),
     asset: deposit && assetView(deposit),
     deposit: deposit && depositView(deposit),
   }
@@ -149,7 +150,7 @@ export function subscriptionData(subscription: Subscription, world: World): obje
   return {
     ...eventData('subscription', shown(subscription, 'id currentCycle totalCycles cancelAtPeriodEnd')),
     status: status.toLowerCase(),
-    expires_at: accessEnd(subscription),
+    expires_at: isoOrNull(accessEnd(subscription)),
     organization_id: organizationId,
     customer: { object: 'customer', id: customerId, email: emailOf(subscription, world) },
     product: eventData('product', {
@@ -159,8 +160,7 @@ export function subscriptionData(subscription: Subscription, world: World): obje
   }
 }
 
-export const accessEnd = ({ currentCycleDueAt, endedAt }: Subscription) =>
-  isoOrNull(currentCycleDueAt ?? endedAt)
+export const accessEnd = ({ currentCycleDueAt, endedAt }: Subscription) => currentCycleDueAt ?? endedAt
 
 type Owned = Pick<Payment, 'customerId'>
 export const customerOf = ({ customerId }: Owned, world: World) => world.find('customer', customerId)

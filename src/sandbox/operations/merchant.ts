@@ -1,21 +1,21 @@
 import type { z } from 'zod'
+import { WIRE_TYPES } from '../../provider/event-types.js'
+import { CURRENCIES, WEBHOOK_ENDPOINT } from '../../provider/requests.js'
 import { refuseField } from '../codes.js'
-import { EVENT_TYPES } from '../events.js'
-import { changesOf } from '../fields.js'
-import { CURRENCIES, ENDPOINT, type Endpoint, type Payment, type Subscription } from '../model.js'
+import { ENDPOINT, type Endpoint, type Payment, type Subscription } from '../model.js'
 import { isRunning } from '../subscription.js'
 import { endpointView } from '../views-v3.js'
 import type { World } from '../world.js'
 import { customerNamed } from './customers.js'
-import { type Call, found, operation, updated } from './operation.js'
+import { type Call, changesOf, found, operation, updated } from './operation.js'
 import { productNamed } from './products.js'
 
-const CHANGES = changesOf(ENDPOINT.omit({ generation: true, secret: true }))
+const CHANGES = changesOf(WEBHOOK_ENDPOINT)
 
 /** Keeps an endpoint. @throws {ServiceError} `VALIDATION_ERROR` if it asks for types of events that there are not */
 function kept(world: World, endpoint: Endpoint): Endpoint {
   const { generation, enabledEvents } = endpoint
-  const wrong = enabledEvents.filter((type) => !EVENT_TYPES[generation].includes(type))
+  const wrong = enabledEvents.filter((type) => !WIRE_TYPES[generation].includes(type))
   if (wrong.length > 0) refuseField('enabledEvents', `${wrong.join(', ')}: no types of ${generation}`)
   return world.put('endpoint', endpoint)
 }

@@ -1,10 +1,10 @@
 /* What an operation is: one row of the table from which routes, checks, paging and envelopes follow. */
 
 import { z } from 'zod'
+import { MAX_PAGE_SIZE } from '../../provider/requests.js'
 import type { ServiceCode } from '../../provider/service-codes.js'
 import { refuse } from '../codes.js'
 import type { Courier } from '../courier.js'
-import { CURSOR_QUERY, cursorAt, PAGE_QUERY } from '../fields.js'
 import type { Kind, Records } from '../model.js'
 import type { Where, World } from '../world.js'
 
@@ -22,7 +22,6 @@ export interface Engine {
 
 /** One request, checked. */
 export interface Call<Input extends z.ZodType = z.ZodType> extends Engine {
-  /** The query of a GET, else the body. */
   readonly input: z.output<Input>
   readonly params: Readonly<Record<string, string>>
   /** The first of the path's parameters; empty if it has none. */
@@ -69,6 +68,44 @@ export function operation<Done, Input extends z.ZodType = typeof NOTHING>(
   }
 }
 
+/** Declares what is done to the record that a path names. @param find finds it, or refuses */
+export const actOn =
+  <One>(find: (call: Call) => One) =>
+  <Done, Input extends z.ZodType = typeof NOTHING>(
+    words: string,
+    facts: Partial<Operation<Input>>,
+    work: (world: World, one: One, input: z.output<Input>) => Done,
+    view?: (done: Done, world: World) => unknown,
+  ): Operation =>
+    operation(words, facts, (call) => work(call.world, find(call), call.input), view)
+
+/** The same fields for an update, which needs none of them and must not bring in defaults. */
+export function changesOf(schema: z.ZodObject): z.ZodObject {
+  const bare = (field: unknown) => (field instanceof z.ZodDefault ? field.unwrap() : field) as z.ZodType
+  const fields = Object.entries(schema.shape).map(([name, field]) => [name, bare(field).optional()] as const)
+  return z.object(Object.fromEntries(fields))
+}
+
+/** In a query all is text. */
+function wholeNumber(most: number) {
+  const message = `must be an integer from 1 to ${most}`
+  const text = z.string().regex(/^\d{1,9}$/, message)
+  return text.transform(Number).refine((number) => number >= 1 && number <= most, message)
+}
+
+const cursorAt = (place: number): string => Buffer.from(`before ${place}`).toString('base64url')
+const CURSOR = z
+  .string()
+  .transform((text) => /^before (\d{1,15})$/.exec(Buffer.from(text, 'base64url').toString())?.[1])
+  .pipe(z.coerce.number('is not a cursor of this list'))
+
+const { v3, v2 } = MAX_PAGE_SIZE
+export const CURSOR_QUERY = z.object({ limit: wholeNumber(v3).default(20), cursor: CURSOR.optional() })
+export const PAGE_QUERY = z.object({
+  page: wholeNumber(1_000_000).default(1),
+  limit: wholeNumber(v2).default(v2),
+})
+
 /** The records of a list, the newest first. */
 interface List<K extends Kind> {
   readonly kind: K
@@ -85,26 +122,24 @@ export function listing<K extends Kind>(words: string, list: List<K>): Operation
     : operation(words, { input: PAGE_QUERY }, ({ world, input }) => numberedPage(world, input, list))
 }
 
-/** One page of records, as v3 has it. */
 export function cursorPage<K extends Kind>(
   world: World,
-  { limit, cursor }: z.output<typeof CURSOR_QUERY>,
-  { kind, view, where = {}, only }: List<K>,
+  { limit, cursor: before }: z.output<typeof CURSOR_QUERY>,
+  { kind, view, where, only }: List<K>,
 ): object {
   const found = only
-    ? world.list(kind, where, { before: cursor }).filter(only)
-    : world.list(kind, where, { before: cursor, limit: limit + 1 })
+    ? world.list(kind, where, { before }).filter(only)
+    : world.list(kind, where, { before, limit: limit + 1 })
   const items = found.slice(0, limit)
   const hasMore = found.length > limit
   const nextCursor = hasMore ? cursorAt(items.at(-1)?.seq ?? 0) : null
   return { items: items.map((record) => view(record, world)), pagination: { nextCursor, hasMore } }
 }
 
-/** One page of records, as v2 has it. */
 export function numberedPage<K extends Kind>(
   world: World,
   { page, limit }: z.output<typeof PAGE_QUERY>,
-  { kind, view, where = {}, only }: List<K>,
+  { kind, view, where, only }: List<K>,
 ) {
   const offset = (page - 1) * limit
   const all = only && world.list(kind, where).filter(only)

@@ -1,57 +1,45 @@
 /* Payments, and what begins with one: subscriptions and checkout sessions. */
 
 import { z } from 'zod'
+import { orNull } from '../../provider/event.js'
+import { formatInstant } from '../../provider/instant.js'
+import {
+  CANCELED_CHECKOUT,
+  CONTEXT,
+  EMAIL,
+  INSTRUMENT,
+  PURCHASE,
+  RAILS,
+  REFUND,
+} from '../../provider/requests.js'
 import type { ServiceCode } from '../../provider/service-codes.js'
 import { checkoutUrl, sessionToken } from '../checkout.js'
 import { refuse, refuseField } from '../codes.js'
-import { COUNTRY, CRYPTO, EMAIL, INSTANT, NAME, orNull, PAGE_QUERY, PRICE, TEXT } from '../fields.js'
-import type { Payment, Product, Subscription } from '../model.js'
-import { CONTEXT, CURRENCIES, CUSTOM_FIELDS, type Customer, DISCOUNT, METHODS, RAILS } from '../model.js'
-import { customerByEmail, fillIn, followed, pay } from '../paying.js'
+import { type Customer, DISCOUNT, type Payment, type Product, type Subscription } from '../model.js'
+import { customerByEmail, fillIn, followed, PAY, pay } from '../paying.js'
 import {
   assertNotDeclined,
   cancelCheckout,
+  capture,
+  chargeBack,
   chooseMethod,
   createPayment,
   outcomeOfToken,
   type PaymentSpec,
   refund,
+  settle,
+  voidPayment,
 } from '../payment.js'
 import { createSubscription, isIncomplete } from '../subscription.js'
 import { LEGACY_PAYMENT_STATUSES, legacyPaymentView, legacyStatus } from '../views-v2.js'
-import { emailOf, iso, paymentView, shown, wholeSubscriptionView } from '../views-v3.js'
+import { emailOf, paymentView, shown, wholeSubscriptionView } from '../views-v3.js'
 import type { World } from '../world.js'
-import { type Call, found, listing, named, numberedPage, operation } from './operation.js'
+import { actOn, type Call, found, listing, named, numberedPage, operation, PAGE_QUERY } from './operation.js'
 
-const PURCHASE = CONTEXT.extend({
-  productId: TEXT,
-  customerId: TEXT.optional(),
-  customerEmail: EMAIL.optional(),
-  customerFirstName: NAME.max(100).optional(),
-  customerLastName: NAME.max(100).optional(),
-  /** Where the buyer is billed, for VAT. */
-  customerCountry: COUNTRY.optional(),
-  priceCents: PRICE.optional(),
-  currency: z.enum(CURRENCIES).optional(),
-  customFields: CUSTOM_FIELDS,
-  expiresAt: INSTANT.optional(),
-})
 type Purchase = Call<typeof PURCHASE>
 
 /** How often a subscription is paid; left out: until somebody ends it. */
 const SUBSCRIPTION = PURCHASE.extend({ totalCycles: orNull(z.int().min(1).max(1000)) })
-
-/** How a v3 request says what it pays with. */
-const INSTRUMENT = z.object({
-  method: z.enum(METHODS).optional(),
-  card: z
-    .object({
-      tokenizedInstrument: TEXT.optional(),
-      capture: z.enum(['automatic', 'manual']).default('automatic'),
-    })
-    .optional(),
-  crypto: CRYPTO.extend({ mode: z.enum(['DIRECT', 'AUTOSWAP']).default('DIRECT') }).optional(),
-})
 
 const SESSION = PURCHASE.extend({
   mode: z.enum(['payment', 'subscription']).optional(),
@@ -105,7 +93,7 @@ function orderOf(call: Purchase, product: Product, unknown: ServiceCode = 'CUSTO
   const { customFields, expiresAt } = input
   // A deadline that has passed could only be a mistake.
   if (expiresAt !== undefined && expiresAt <= world.now) {
-    refuseField('expiresAt', `must be after the sandbox's clock, ${iso(world.now)}`)
+    refuseField('expiresAt', `must be after the sandbox's clock, ${formatInstant(world.now)}`)
   }
   const customer = buyerOf(call, unknown)
   const context = CONTEXT.parse(input)
@@ -165,7 +153,7 @@ function createSession(call: Call<typeof SESSION>): object {
   const token = sessionToken(world, id ?? '')
   const subscriptionId = subscription?.id ?? null
   const url = checkoutUrl(baseUrl(), token)
-  return { id, token, url, paymentId, subscriptionId, expiresAt: iso(expiresAt) }
+  return { id, token, url, paymentId, subscriptionId, expiresAt: formatInstant(expiresAt) }
 }
 
 /** What v2 answers to a purchase. */
@@ -173,15 +161,12 @@ function purchased({ id, metadata, customFields }: Payment, baseUrl: string) {
   return { paymentId: id, paymentUrl: checkoutUrl(baseUrl, id), metadata, customFields }
 }
 
-export const paymentNamed = named('payment', 'PAYMENT_NOT_FOUND')
+const paymentNamed = named('payment', 'PAYMENT_NOT_FOUND')
+const onPayment = actOn(paymentNamed)
 
-const REASON = orNull(z.string().max(1000))
-const CANCEL = z.object({ reason: REASON })
-const REFUND = z.object({
-  amountInCents: z.int().min(1).optional(),
-  reason: REASON,
-  idempotencyKey: z.string().min(1).max(255).optional(),
-})
+const PART = z.object({ amountInCents: orNull(z.int().min(1)) })
+const SETTLE = z.object({ outcome: z.enum(['success', 'failed']).default('success') })
+const captured = (world: World, payment: Payment) => followed(world, capture(world, payment))
 
 const FILTERED_PAGE = PAGE_QUERY.extend({
   currency: z.string().max(20).toUpperCase().optional(),
@@ -198,43 +183,54 @@ function filterOf({ world, input }: Call<typeof FILTERED_PAGE>) {
     (!customerEmail || emailOf(payment, world)?.toLowerCase() === customerEmail)
 }
 
-function cancelPayment(call: Call<typeof CANCEL>): Payment {
-  const { world } = call
-  const payment = paymentNamed(call)
+function cancelPayment(
+  world: World,
+  payment: Payment,
+  { reason }: z.output<typeof CANCELED_CHECKOUT>,
+): Payment {
   const subscription = world.find('subscription', payment.subscriptionId)
   const isFirst = payment.purpose === 'cycle' && subscription !== undefined && isIncomplete(subscription)
   if (subscription !== undefined && !isFirst && payment.canceledAt === null) {
     refuse('PAYMENT_NOT_CANCELABLE', 'The payment belongs to a running subscription: cancel that.')
   }
-  return followed(world, cancelCheckout(world, payment, call.input.reason))
+  return followed(world, cancelCheckout(world, payment, reason))
 }
 
-/** A receipt of one line, in the least that a PDF reader takes. */
+function legacyRefund(
+  world: World,
+  before: Payment,
+  { amountInCents, reason }: z.output<typeof REFUND>,
+): object {
+  const payment = refund(world, before, { amountInCents })
+  const { id: paymentId, refundedAmountCents } = payment
+  const status = legacyStatus(payment)
+  const refunded = refundedAmountCents - before.refundedAmountCents
+  return { paymentId, status, amountInCents: refunded, refundedAmountCents, reason }
+}
+
+/** One line, in the least that a PDF reader takes. */
 function receipt({ id, paymentReceivedAt, grossAmountCents, currency }: Payment): Buffer {
   if (paymentReceivedAt === null) {
     refuse('PAYMENT_NOT_FOUND', `The payment ${id} is not paid: it has no receipt.`)
   }
   const text = `Receipt for ${id}: ${(grossAmountCents / 100).toFixed(2)} ${currency}`
   const stream = `BT /F1 14 Tf 72 720 Td (${text}) Tj ET`
-  const objects = `%PDF-1.4
-1 0 obj << /Type /Catalog /Pages 2 0 R >> endobj
-2 0 obj << /Type /Pages /Kids [3 0 R] /Count 1 >> endobj
-3 0 obj << /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R /Resources 6 0 R >> endobj
-4 0 obj << /Length ${stream.length} >> stream
-${stream}
-endstream endobj
-5 0 obj << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> endobj
-6 0 obj << /Font << /F1 5 0 R >> >> endobj
-`
-  const places = [...objects.matchAll(/^\d 0 obj/gm)].map(({ index }) => String(index).padStart(10, '0'))
-  return Buffer.from(`${objects}xref
-0 7
-0000000000 65535 f${' '}
-${places.map((place) => `${place} 00000 n \n`).join('')}trailer << /Size 7 /Root 1 0 R >>
-startxref
-${objects.length}
-%%EOF
-`)
+  const objects = [
+    '<< /Type /Catalog /Pages 2 0 R >>',
+    '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
+    '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R /Resources 6 0 R >>',
+    `<< /Length ${stream.length} >> stream\n${stream}\nendstream`,
+    '<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>',
+    '<< /Font << /F1 5 0 R >> >>',
+  ]
+  let pdf = '%PDF-1.4\n'
+  let places = '0000000000 65535 f \n'
+  for (const [index, object] of objects.entries()) {
+    places += `${String(pdf.length).padStart(10, '0')} 00000 n \n`
+    pdf += `${index + 1} 0 obj ${object} endobj\n`
+  }
+  const trailer = `trailer << /Size 7 /Root 1 0 R >>\nstartxref\n${pdf.length}\n%%EOF\n`
+  return Buffer.from(`${pdf}xref\n0 7\n${places}${trailer}`)
 }
 
 export const PAYMENT_OPERATIONS = [
@@ -270,18 +266,23 @@ export const PAYMENT_OPERATIONS = [
     numberedPage(call.world, call.input, { kind: 'payment', view: legacyPaymentView, only: filterOf(call) }),
   ),
   operation('GET /api/payment/:paymentId', {}, paymentNamed, legacyPaymentView),
-  operation('POST /api/payment/:paymentId/cancel', { input: CANCEL }, cancelPayment, legacyPaymentView),
-  operation('POST /api/refund/:paymentId', { input: REFUND, idempotency: 'v2' }, (call) => {
-    const before = paymentNamed(call)
-    const payment = refund(call.world, before, call.input.amountInCents ?? null)
-    const { id: paymentId, refundedAmountCents } = payment
-    const amountInCents = refundedAmountCents - before.refundedAmountCents
-    const { reason } = call.input
-    return { paymentId, status: legacyStatus(payment), amountInCents, refundedAmountCents, reason }
-  }),
+  onPayment(
+    'POST /api/payment/:paymentId/cancel',
+    { input: CANCELED_CHECKOUT },
+    cancelPayment,
+    legacyPaymentView,
+  ),
+  onPayment('POST /api/refund/:paymentId', { input: REFUND, idempotency: 'v2' }, legacyRefund),
   operation('POST /api/discount/create', { status: 201, input: DISCOUNT }, ({ world, input }) => {
     if (input.productId !== null) found(world, 'product', input.productId, 'PRODUCT_NOT_FOUND')
     const discount = world.put('discount', { ...world.fresh('dis'), ...input })
     return shown(discount, 'id code percentOff amountOffCents productId createdAt')
   }),
+
+  onPayment('POST /sandbox/payments/:id/pay', { input: PAY }, pay, paymentView),
+  onPayment('POST /sandbox/payments/:id/refund', { input: PART }, refund, paymentView),
+  onPayment('POST /sandbox/payments/:id/chargeback', {}, chargeBack, paymentView),
+  onPayment('POST /sandbox/payments/:id/capture', {}, captured, paymentView),
+  onPayment('POST /sandbox/payments/:id/void', {}, voidPayment, paymentView),
+  onPayment('POST /sandbox/payments/:id/settle', { input: SETTLE }, settle, paymentView),
 ]

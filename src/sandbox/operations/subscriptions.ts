@@ -1,27 +1,26 @@
-import { z } from 'zod'
+import { CANCELED_PLAN_CHANGE, CANCELLATION, PLAN_CHANGE } from '../../provider/requests.js'
 import { checkoutUrl } from '../checkout.js'
-import { TEXT } from '../fields.js'
 import type { Payment } from '../model.js'
-import { CHANGE_PLAN, cancelPlanChange, changePlan } from '../plan-change.js'
-import { cancelSubscription } from '../subscription.js'
+import { cancelPlanChange, cancelSubscription, changePlan } from '../subscription.js'
 import { legacySubscriptionView } from '../views-v2.js'
 import { changeView, paymentView, subscriptionView, wholeSubscriptionView } from '../views-v3.js'
-import { type Call, listing, named, operation } from './operation.js'
+import { actOn, type Call, listing, named, operation } from './operation.js'
 
-const CANCEL = z.object({ atPeriodEnd: z.boolean().default(false) })
-const CALL_OFF = z.object({ scheduledChangeId: TEXT.optional() })
-
-const subscriptionNamed = named('subscription', 'SUBSCRIPTION_NOT_FOUND')
-
-function planChanged(call: Call<typeof CHANGE_PLAN>): object {
-  const { world, baseUrl, input } = call
-  const { subscription, change, applied, payment } = changePlan(world, subscriptionNamed(call), input)
+function changeWithin({
+  subscription,
+  change,
+}: Pick<ReturnType<typeof changePlan>, 'subscription' | 'change'>) {
   return {
     subscription: wholeSubscriptionView(subscription),
     scheduledChange: change && changeView(change),
-    applied,
-    ...(payment && { payment: paymentView(payment, world), ...actionFor(payment, baseUrl()) }),
   }
+}
+
+function planChanged(call: Call<typeof PLAN_CHANGE>): object {
+  const { world, baseUrl, input } = call
+  const { applied, payment, ...changed } = changePlan(world, subscriptionNamed(call), input)
+  const charge = payment && { payment: paymentView(payment, world), ...actionFor(payment, baseUrl()) }
+  return { ...changeWithin(changed), applied, ...charge }
 }
 
 /** What the buyer has to do for an upgrade's charge; none of it if the charge is done. */
@@ -32,28 +31,19 @@ function actionFor({ id, status }: Payment, baseUrl: string): object {
   return { checkout: { ...handle, threeDsChallengeUrl: url, redirectUrl: url } }
 }
 
+const subscriptionNamed = named('subscription', 'SUBSCRIPTION_NOT_FOUND')
+const onSubscription = actOn(subscriptionNamed)
+const cancel = { input: CANCELLATION }
+const callOff = { input: CANCELED_PLAN_CHANGE }
+
 export const SUBSCRIPTION_OPERATIONS = [
   listing('GET /v3/subscriptions', { kind: 'subscription', view: subscriptionView }),
   operation('GET /v3/subscriptions/:id', {}, subscriptionNamed, wholeSubscriptionView),
-  operation(
-    'POST /v3/subscriptions/:id/cancel',
-    { input: CANCEL },
-    (call) => cancelSubscription(call.world, subscriptionNamed(call), call.input.atPeriodEnd),
-    wholeSubscriptionView,
-  ),
-  operation('POST /v3/subscriptions/:id/change-plan', { status: 202, input: CHANGE_PLAN }, planChanged),
-  operation('POST /v3/subscriptions/:id/cancel-plan-change', { input: CALL_OFF }, (call) => {
-    const { scheduledChangeId } = call.input
-    const { subscription, change } = cancelPlanChange(call.world, subscriptionNamed(call), scheduledChangeId)
-    return { subscription: wholeSubscriptionView(subscription), scheduledChange: changeView(change) }
-  }),
+  onSubscription('POST /v3/subscriptions/:id/cancel', cancel, cancelSubscription, wholeSubscriptionView),
+  operation('POST /v3/subscriptions/:id/change-plan', { status: 202, input: PLAN_CHANGE }, planChanged),
+  onSubscription('POST /v3/subscriptions/:id/cancel-plan-change', callOff, cancelPlanChange, changeWithin),
 
   listing('GET /api/subscription', { kind: 'subscription', view: legacySubscriptionView }),
   operation('GET /api/subscription/:subscriptionId', {}, subscriptionNamed, legacySubscriptionView),
-  operation(
-    'DELETE /api/subscription/:subscriptionId',
-    {},
-    (call) => cancelSubscription(call.world, subscriptionNamed(call), false),
-    legacySubscriptionView,
-  ),
+  onSubscription('DELETE /api/subscription/:subscriptionId', {}, cancelSubscription, legacySubscriptionView),
 ]
