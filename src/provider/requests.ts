@@ -96,6 +96,7 @@ export const PURCHASE = CONTEXT.extend({
 
 export const CARD = z.object({ tokenizedInstrument: TEXT })
 export const CRYPTO = z.object({ chainId: z.int().optional(), assetId: z.string().max(20).optional() })
+export type CryptoChoice = Readonly<z.output<typeof CRYPTO>>
 
 /** How a v3 request says what it pays with. */
 export const INSTRUMENT = z.object({
@@ -105,17 +106,21 @@ export const INSTRUMENT = z.object({
     .optional(),
   crypto: CRYPTO.extend({ mode: z.enum(['DIRECT', 'AUTOSWAP']).default('DIRECT') }).optional(),
 })
+export type Instrument = Readonly<z.output<typeof INSTRUMENT>>
 
 const REASON = orNull(z.string().max(1000))
 export const CANCELED_CHECKOUT = z.object({ reason: REASON })
+export type CanceledCheckout = Readonly<z.output<typeof CANCELED_CHECKOUT>>
 export const REFUND = z.object({
   /** Left out: all that is left. */
   amountInCents: z.int().min(1).optional(),
   reason: REASON,
   idempotencyKey: z.string().min(1).max(MAX_IDEMPOTENCY_KEY_LENGTH).optional(),
 })
+export type Refund = Readonly<z.output<typeof REFUND>>
 
 export const CANCELLATION = z.object({ atPeriodEnd: z.boolean().default(false) })
+export type Cancellation = Readonly<z.output<typeof CANCELLATION>>
 export const PLAN_CHANGE = z.object({
   productId: TEXT,
   effective: z.enum(['auto', 'now', 'period_end']).default('auto'),
@@ -126,7 +131,9 @@ export const PLAN_CHANGE = z.object({
   successUrl: orNull(WEB_URL),
   cancelUrl: orNull(WEB_URL),
 })
+export type PlanChange = Readonly<z.output<typeof PLAN_CHANGE>>
 export const CANCELED_PLAN_CHANGE = z.object({ scheduledChangeId: TEXT.optional() })
+export type CanceledPlanChange = Readonly<z.output<typeof CANCELED_PLAN_CHANGE>>
 
 export const WEBHOOK_ENDPOINT = z.object({
   url: WEB_URL,

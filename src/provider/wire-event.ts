@@ -1,6 +1,6 @@
 /*
- * Writes events as the documents show them: the envelope, and the `data` of legacy events, of which every field is
- * documented.
+ * Writes events as the documents show them: the envelope, the names of fields in v3, and the `data` of legacy events, of
+ * which every field is documented.
  */
 
 import { ACCOUNT_FACTS, ofEach, PLATFORMS } from './accounts.js'
@@ -18,14 +18,30 @@ interface WireEvent {
   /** Epoch milliseconds. */
   readonly createdAt: number
   readonly environment: Environment
+  /** With names in camelCase. */
   readonly data: object
 }
 
 /** The exact text to sign and send. */
 export function writeEvent({ id, type, createdAt, environment, data }: WireEvent): string {
+  const envelope = { id, type, createdAt: formatInstant(createdAt) }
+  if (WIRE_TYPES.v2.includes(type)) return JSON.stringify({ ...envelope, data })
   const version = { api_version: API_VERSION, livemode: environment === 'live' }
-  const isV2 = WIRE_TYPES.v2.includes(type)
-  return JSON.stringify({ id, type, createdAt: formatInstant(createdAt), ...(!isV2 && version), data })
+  return JSON.stringify({ ...envelope, ...version, data: inSnakeCase(data) })
+}
+
+/** Of each name of a field: every event has the same ones. */
+const SNAKE_CASE = new Map<string, string>()
+
+/** What is in a list, and what the merchant put into `metadata`, keeps its names. */
+function inSnakeCase(value: object): object {
+  const entries = Object.entries(value).map(([name, one]) => {
+    const isNested = typeof one === 'object' && one !== null && !Array.isArray(one) && name !== 'metadata'
+    const snake = SNAKE_CASE.get(name) ?? name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+    SNAKE_CASE.set(name, snake)
+    return [snake, isNested ? inSnakeCase(one) : one]
+  })
+  return Object.fromEntries(entries)
 }
 
 /** What legacy events say of a person; a detail that is missing is shown as null. */

@@ -11,7 +11,7 @@ import {
 import { writeEvent } from '../provider/wire-event.js'
 import { type Customer, DAY_MS, type Payment, type SavedMethod, type Subscription } from './model.js'
 import { legacyPaymentEvent, legacySubscriptionEvent, settledEvent } from './views-v2.js'
-import { customerView, eventData, methodView, paymentData, shown, subscriptionData } from './views-v3.js'
+import { customerView, methodView, paymentData, shown, subscriptionData } from './views-v3.js'
 import type { World } from './world.js'
 
 /** A renewal is charged without its buyer, who authorizes no checkout. */
@@ -57,11 +57,11 @@ export function tellSubscription(
 }
 
 export function tellCustomer(world: World, occurrence: CustomerEventType, customer: Customer): void {
-  tell(world, occurrence, () => eventData('customer', customerView(customer)))
+  tell(world, occurrence, () => ({ object: 'customer', ...customerView(customer) }))
 }
 
 export function tellMethod(world: World, what: 'attached' | 'detached', method: SavedMethod): void {
-  tell(world, `payment_method.${what}`, () => eventData('payment_method', methodView(method)))
+  tell(world, `payment_method.${what}`, () => ({ object: 'payment_method', ...methodView(method) }))
 }
 
 export function tellPayout(world: World, status: 'completed' | 'failed', payment: Payment): void {
@@ -70,7 +70,7 @@ export function tellPayout(world: World, status: 'completed' | 'failed', payment
   if (status === 'completed') tellPayment(world, 'payment.settled', payment)
   const { paymentSettledAt: paidOutAt } = shown(payment, 'paymentSettledAt')
   const about = status === 'failed' ? { paymentId } : { paidOutAt }
-  const v3 = () => eventData('payout', { id, status, amountCents, currency, ...about })
+  const v3 = () => ({ object: 'payout', id, status, amountCents, currency, ...about })
   tell(world, `payout.${status}`, v3, () => settledEvent(payment, world, id))
 }
 

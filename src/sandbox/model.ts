@@ -2,19 +2,8 @@
 
 import { z } from 'zod'
 import { orNull } from '../provider/event.js'
-import {
-  type CardMethod,
-  type CONTEXT,
-  COUNTRY,
-  type Currency,
-  EMAIL,
-  type Method,
-  NAME,
-  type PRODUCT,
-  type PURCHASE,
-  TEXT,
-  WEBHOOK_ENDPOINT,
-} from '../provider/requests.js'
+import type { CardMethod, CONTEXT, Currency, Method, PRODUCT, PURCHASE } from '../provider/requests.js'
+import { COUNTRY, EMAIL, NAME, TEXT, WEBHOOK_ENDPOINT } from '../provider/requests.js'
 import { isServiceCode } from '../provider/service-codes.js'
 
 export const DAY_MS = 24 * 60 * 60 * 1000

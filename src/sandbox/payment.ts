@@ -7,15 +7,8 @@ import { refuse } from './codes.js'
 import { type PaymentOccurrence, tellPayment, tellPayout } from './events.js'
 import type { Context, Customer, Decline, DeclineCategory, Deposit, Payment, Product } from './model.js'
 import { NEW_PAYMENT, OUTCOMES, type Outcome, PAYMENT_MOVES, type PaymentStatus } from './model.js'
-import {
-  amountsOf,
-  CARD_WINDOW_MS,
-  CHAINS,
-  type CryptoChoice,
-  quote,
-  vatRateIn,
-  WINDOW_MS,
-} from './pricing.js'
+import type { CryptoChoice } from './pricing.js'
+import { amountsOf, CARD_WINDOW_MS, CHAINS, quote, vatRateIn, WINDOW_MS } from './pricing.js'
 import type { World } from './world.js'
 
 export const UNFINISHED: readonly PaymentStatus[] = ['PENDING', 'PENDING_3DS', 'PENDING_REDIRECT', 'PARTIAL']
@@ -238,12 +231,12 @@ export function chargeBack(world: World, payment: Payment): Payment {
   return disputed
 }
 
+interface Settlement {
+  readonly outcome: 'success' | 'failed'
+}
+
 /** Pays a card payment out to the merchant; crypto settles on-chain by itself. */
-export function settle(
-  world: World,
-  payment: Payment,
-  { outcome }: { outcome: 'success' | 'failed' },
-): Payment {
+export function settle(world: World, payment: Payment, { outcome }: Settlement): Payment {
   if (!isHeld(payment) || payment.paymentSettledAt !== null) {
     const message = 'Only a paid card payment that is not yet settled can be.'
     refuse('INVALID_PAYMENT_STATUS_TRANSITION', message)

@@ -1,8 +1,7 @@
 /* What things cost: VAT, the service's fee, and crypto at fixed rates in place of the oracle's. */
 
 import { hash } from 'node:crypto'
-import type { z } from 'zod'
-import type { CRYPTO, Currency } from '../provider/requests.js'
+import type { CryptoChoice as Choice, Currency } from '../provider/requests.js'
 import { refuse } from './codes.js'
 import type { Amounts, Deposit, Payment, Product } from './model.js'
 
@@ -54,7 +53,7 @@ export function inUsCents(cents: number, currency: Currency): number {
   return currency === 'USD' ? cents : Math.round(cents * US_CENTS_PER_EURO_CENT)
 }
 
-export type CryptoChoice = z.output<typeof CRYPTO> & { readonly mode?: Deposit['mode'] | undefined }
+export type CryptoChoice = Choice & { readonly mode?: Deposit['mode'] | undefined }
 
 /** The deposit that would pay for it. @throws {ServiceError} `CRYPTO_ASSET_NOT_ACCEPTED`, `CRYPTO_PAYMENT_BELOW_MIN` */
 export function quote(payment: Payment, product: Product | undefined, crypto: CryptoChoice): Deposit {

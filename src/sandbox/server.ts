@@ -1,12 +1,12 @@
 /* Serves the table of operations: keys, idempotency, checks and envelopes, the same for each. */
 
-import { hash, timingSafeEqual } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import express, { type ErrorRequestHandler, type Express, type Request, type Response } from 'express'
 import { z } from 'zod'
 import { KEY_HEADER, MAX_IDEMPOTENCY_KEY_LENGTH } from '../provider/requests.js'
 import { isServiceCode } from '../provider/service-codes.js'
-import { checkoutRoutes } from './checkout.js'
+import { checkoutRoutes, isSame } from './checkout.js'
 import { refuse, refuseField, refuseFields, ServiceError } from './codes.js'
 import { DAY_MS, type KeptAnswer } from './model.js'
 import { CUSTOMER_OPERATIONS } from './operations/customers.js'
@@ -106,7 +106,7 @@ const checkOf = (key: string) => (req: Request, _res: Response, next: () => void
   if (given.startsWith('sk_live_')) {
     refuse('ENVIRONMENT_MISMATCH', 'This is a sandbox: it takes its own sk_sandbox_ key, no live one.')
   }
-  if (!timingSafeEqual(hash('sha256', given, 'buffer'), hash('sha256', key, 'buffer'))) {
+  if (!isSame(given, key)) {
     refuse('UNAUTHORIZED', `The API key is invalid or missing: send it in ${KEY_HEADER}.`)
   }
   next()

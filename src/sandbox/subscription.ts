@@ -1,12 +1,7 @@
 /* One subscription: its cycles, its dunning, its changes of plan by the eight rules of the v3 document, its end. */
 
-import type { z } from 'zod'
-import {
-  type CANCELED_PLAN_CHANGE,
-  type CANCELLATION,
-  CARD_METHODS,
-  type PLAN_CHANGE,
-} from '../provider/requests.js'
+import type { CanceledPlanChange, Cancellation, PlanChange } from '../provider/requests.js'
+import { CARD_METHODS } from '../provider/requests.js'
 import { refuse } from './codes.js'
 import { tellMethod, tellSubscription } from './events.js'
 import type { Payment, Product, SavedMethod, ScheduledChange, Subscription } from './model.js'
@@ -230,10 +225,12 @@ function attemptRenewal(world: World, subscription: Subscription, payment: Payme
   if (attempt === 1) tellSubscription(world, 'subscription.past_due', failed, charged)
 }
 
-type Cancellation = Readonly<Partial<z.output<typeof CANCELLATION>>>
-
 /** @throws {ServiceError} `SUBSCRIPTION_NOT_CANCELABLE` */
-export function cancelSubscription(world: World, subscription: Subscription, { atPeriodEnd }: Cancellation) {
+export function cancelSubscription(
+  world: World,
+  subscription: Subscription,
+  { atPeriodEnd }: Partial<Cancellation>,
+) {
   const { status } = subscription
   if (!isRunning(subscription)) {
     refuse('SUBSCRIPTION_NOT_CANCELABLE', `The subscription is ${status}: it can't be canceled.`)
@@ -275,7 +272,7 @@ function end(world: World, subscription: Subscription, status: 'CANCELED' | 'EXP
 // Upgrades and downgrades
 
 /** @throws {ServiceError} each code of the document's table but 401 */
-export function changePlan(world: World, subscription: Subscription, spec: z.output<typeof PLAN_CHANGE>) {
+export function changePlan(world: World, subscription: Subscription, spec: PlanChange) {
   const { current, target } = plansOf(world, subscription, spec.productId)
   const { now } = world
   const difference = (target.priceCents ?? 0) - (current.priceCents ?? 0)
@@ -287,17 +284,21 @@ export function changePlan(world: World, subscription: Subscription, spec: z.out
   const cents = resetsAnchor ? (target.priceCents ?? 0) : Math.round(difference * restOf(subscription, now))
   const isFree = isLater || spec.proration === 'none' || cents === 0
   const payment = isFree ? undefined : chargeUpgrade(world, subscription, spec, target, cents)
-  const recorded = record(world, subscription, {
-    type,
-    targetPriceId: target.id,
+  const change: ScheduledChange = {
+    ...{
+      id: world.makeId('ssc'),
+      type,
+      targetPriceId: target.id,
+      paymentId: payment?.id ?? null,
+      resetsAnchor,
+    },
     scheduledFor: (isLater && subscription.currentCycleDueAt) || now,
-    paymentId: payment?.id ?? null,
-    resetsAnchor,
-  })
-  const change = pendingChange(recorded)
+    ...{ appliedAt: null, canceledAt: null },
+  }
+  const recorded = replaceChange(world, subscription, change)
   // Rules 4, 5 and 8: the plan swaps when the charge completes, which may wait for 3DS.
   const isSwapped = !isLater && (payment === undefined || payment.status === 'COMPLETED')
-  const changed = isSwapped && change ? applyChange(world, recorded, change, payment) : recorded
+  const changed = isSwapped ? applyChange(world, recorded, change, payment) : recorded
   return { subscription: changed, change: changed.changes.at(-1), applied: isSwapped && isFree, payment }
 }
 
@@ -332,15 +333,10 @@ function restOf({ periodStart: start, currentCycleDueAt: end }: Subscription, no
   return start === null || end === null ? 1 : Math.min(1, Math.max(0, (end - now) / (end - start)))
 }
 
-/** A newer change takes the place of a pending one. */
-function record(
-  world: World,
-  subscription: Subscription,
-  fields: Omit<ScheduledChange, 'id' | 'appliedAt' | 'canceledAt'>,
-): Subscription {
+/** Calls a pending change off, for a newer one or for none. */
+function replaceChange(world: World, subscription: Subscription, ...newer: ScheduledChange[]): Subscription {
   const at = world.tick()
-  const change = { id: world.makeId('ssc'), ...fields, appliedAt: null, canceledAt: null }
-  const changes = [...withoutPendingChange(subscription, at), change]
+  const changes = [...withoutPendingChange(subscription, at), ...newer]
   return world.update('subscription', subscription, { changes }, at)
 }
 
@@ -348,7 +344,7 @@ function record(
 function chargeUpgrade(
   world: World,
   subscription: Subscription,
-  spec: z.output<typeof PLAN_CHANGE>,
+  spec: PlanChange,
   product: Product,
   priceCents: number,
 ): Payment {
@@ -374,28 +370,20 @@ export function upgradeCharged(world: World, subscription: Subscription, payment
   if (change === null || change.paymentId !== payment.id || !isRunning(subscription)) return
   if (payment.status === 'COMPLETED') applyChange(world, subscription, change, payment)
   else if (payment.status !== 'PENDING_3DS' && payment.status !== 'PENDING_REDIRECT') {
-    callOff(world, subscription)
+    replaceChange(world, subscription)
   }
-}
-
-function callOff(world: World, subscription: Subscription): Subscription {
-  const at = world.tick()
-  return world.update('subscription', subscription, { changes: withoutPendingChange(subscription, at) }, at)
 }
 
 /** Calls a queued change off, the named one or any. @throws {ServiceError} `NO_SCHEDULED_PLAN_CHANGE`, `PLAN_CHANGE_NOT_CANCELABLE` */
-export function cancelPlanChange(
-  world: World,
-  subscription: Subscription,
-  { scheduledChangeId: id }: z.output<typeof CANCELED_PLAN_CHANGE>,
-) {
+export function cancelPlanChange(world: World, subscription: Subscription, named: CanceledPlanChange) {
+  const { scheduledChangeId: id } = named
   const pending = pendingChange(subscription)
-  const named = id === undefined ? pending : subscription.changes.find((one) => one.id === id)
-  if (named?.paymentId && named.canceledAt === null) {
+  const change = id === undefined ? pending : subscription.changes.find((one) => one.id === id)
+  if (change?.paymentId && change.canceledAt === null) {
     const message = 'The upgrade is charged or being charged: refund the charge and change the plan back.'
     refuse('PLAN_CHANGE_NOT_CANCELABLE', message)
   }
-  if (!named || named.appliedAt !== null || named.canceledAt !== null) {
+  if (!change || change.appliedAt !== null || change.canceledAt !== null) {
     refuse('NO_SCHEDULED_PLAN_CHANGE', 'No such plan change is queued: read the subscription again.')
   }
   if (subscription.status === 'PAST_DUE') {
@@ -403,6 +391,6 @@ export function cancelPlanChange(
       'The renewal that makes the change is past due, and is charged at the price of the new plan.'
     refuse('PLAN_CHANGE_NOT_CANCELABLE', message)
   }
-  const without = callOff(world, subscription)
-  return { subscription: without, change: { ...named, canceledAt: without.updatedAt } }
+  const without = replaceChange(world, subscription)
+  return { subscription: without, change: { ...change, canceledAt: without.updatedAt } }
 }

@@ -1,11 +1,7 @@
 /* The same records as v2 shows them. */
 
-import {
-  type LegacyPayment,
-  legacyPaymentData,
-  legacySettledData,
-  legacySubscriptionData,
-} from '../provider/wire-event.js'
+import type { LegacyPayment } from '../provider/wire-event.js'
+import { legacyPaymentData, legacySettledData, legacySubscriptionData } from '../provider/wire-event.js'
 import type { Customer, Payment, PaymentStatus, Subscription } from './model.js'
 import { inUsCents } from './pricing.js'
 import { accessEnd, assetView, customerOf, emailOf, isoOrNull, shown } from './views-v3.js'

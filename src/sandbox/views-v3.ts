@@ -33,15 +33,19 @@ export function shown<One extends object, Text extends string>(
   return Object.fromEntries(fields)
 }
 
+const priceOf = ({ priceCents = null }: Partial<Product> = {}) => ({
+  priceCents: priceCents && String(priceCents),
+})
+
 /** What both generations show of a product. */
 export function productFields(product: Product): object {
-  const { acceptedAssets, acceptedChains, platform, priceCents } = product
+  const { acceptedAssets, acceptedChains, platform } = product
   const decimalsOf = (symbol: string) =>
     acceptedChains.map((id) => assetOf(id, symbol)).find(Boolean)?.decimals
   return {
     ...shown(product, 'id name description status platform currency supply imageUrl createdAt'),
     ...shown(product, 'paymentMethods frequencyInDays'),
-    priceCents: priceCents === null ? null : String(priceCents),
+    ...priceOf(product),
     acceptedAssets: acceptedAssets.map((symbol) => ({ symbol, decimals: decimalsOf(symbol) })),
     acceptedChains: acceptedChains.map((id) => ({ id, name: CHAINS[id]?.name })),
     ...(platform === 'COMMUNITY' && shown(product, 'communityGuildId communityRoleId communityRemindersId')),
@@ -140,7 +144,7 @@ function depositView({ chainId, expected, received, observed, detectedAt, warnin
 /** The `data` of a payment event: the payment's own fields, of which the document shows three. */
 export function paymentData(payment: Payment, world: World): object {
   const { statusTimeline, ...fields } = paymentView(payment, world)
-  return { ...eventData('payment', fields), status: payment.status.toLowerCase() }
+  return { object: 'payment', ...fields, status: payment.status.toLowerCase() }
 }
 
 /** The `data` of a subscription event, field by field as the document has it. */
@@ -148,15 +152,17 @@ export function subscriptionData(subscription: Subscription, world: World): obje
   const { customerId, productId, status } = subscription
   const product = world.find('product', productId)
   return {
-    ...eventData('subscription', shown(subscription, 'id currentCycle totalCycles cancelAtPeriodEnd')),
+    object: 'subscription',
+    ...shown(subscription, 'id currentCycle totalCycles cancelAtPeriodEnd'),
     status: status.toLowerCase(),
-    expires_at: isoOrNull(accessEnd(subscription)),
-    organization_id: organizationId,
+    expiresAt: isoOrNull(accessEnd(subscription)),
+    organizationId,
     customer: { object: 'customer', id: customerId, email: emailOf(subscription, world) },
-    product: eventData('product', {
-      ...{ id: productId, name: product?.name, priceCents: String(product?.priceCents ?? null) },
-      ...{ currency: product?.currency, frequencyInDays: product?.frequencyInDays },
-    }),
+    product: {
+      object: 'product',
+      ...shown(product, 'id name currency frequencyInDays'),
+      ...priceOf(product),
+    },
   }
 }
 
@@ -165,18 +171,3 @@ export const accessEnd = ({ currentCycleDueAt, endedAt }: Subscription) => curre
 type Owned = Pick<Payment, 'customerId'>
 export const customerOf = ({ customerId }: Owned, world: World) => world.find('customer', customerId)
 export const emailOf = (record: Owned, world: World) => customerOf(record, world)?.email ?? null
-
-export const eventData = (object: string, view: object): object => ({ object, ...inSnakeCase(view) })
-
-/** Of each name of a field: every event has the same ones. */
-const SNAKE_CASE = new Map<string, string>()
-
-function inSnakeCase(value: object): object {
-  const entries = Object.entries(value).map(([name, one]) => {
-    const isNested = typeof one === 'object' && one !== null && !Array.isArray(one) && name !== 'metadata'
-    const snake = SNAKE_CASE.get(name) ?? name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
-    SNAKE_CASE.set(name, snake)
-    return [snake, isNested ? inSnakeCase(one) : one]
-  })
-  return Object.fromEntries(entries)
-}

@@ -106,6 +106,9 @@ export const PAGE_QUERY = z.object({
   limit: wholeNumber(v2).default(v2),
 })
 
+type CursorQuery = z.output<typeof CURSOR_QUERY>
+type PageQuery = z.output<typeof PAGE_QUERY>
+
 /** The records of a list, the newest first. */
 interface List<K extends Kind> {
   readonly kind: K
@@ -122,11 +125,9 @@ export function listing<K extends Kind>(words: string, list: List<K>): Operation
     : operation(words, { input: PAGE_QUERY }, ({ world, input }) => numberedPage(world, input, list))
 }
 
-export function cursorPage<K extends Kind>(
-  world: World,
-  { limit, cursor: before }: z.output<typeof CURSOR_QUERY>,
-  { kind, view, where, only }: List<K>,
-): object {
+export function cursorPage<K extends Kind>(world: World, query: CursorQuery, list: List<K>): object {
+  const { limit, cursor: before } = query
+  const { kind, view, where, only } = list
   const found = only
     ? world.list(kind, where, { before }).filter(only)
     : world.list(kind, where, { before, limit: limit + 1 })
@@ -136,11 +137,8 @@ export function cursorPage<K extends Kind>(
   return { items: items.map((record) => view(record, world)), pagination: { nextCursor, hasMore } }
 }
 
-export function numberedPage<K extends Kind>(
-  world: World,
-  { page, limit }: z.output<typeof PAGE_QUERY>,
-  { kind, view, where, only }: List<K>,
-) {
+export function numberedPage<K extends Kind>(world: World, { page, limit }: PageQuery, list: List<K>) {
+  const { kind, view, where, only } = list
   const offset = (page - 1) * limit
   const all = only && world.list(kind, where).filter(only)
   const records = all?.slice(offset, offset + limit) ?? world.list(kind, where, { limit, offset })

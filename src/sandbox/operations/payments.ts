@@ -3,6 +3,7 @@
 import { z } from 'zod'
 import { orNull } from '../../provider/event.js'
 import { formatInstant } from '../../provider/instant.js'
+import type { CanceledCheckout, Refund } from '../../provider/requests.js'
 import {
   CANCELED_CHECKOUT,
   CONTEXT,
@@ -183,11 +184,7 @@ function filterOf({ world, input }: Call<typeof FILTERED_PAGE>) {
     (!customerEmail || emailOf(payment, world)?.toLowerCase() === customerEmail)
 }
 
-function cancelPayment(
-  world: World,
-  payment: Payment,
-  { reason }: z.output<typeof CANCELED_CHECKOUT>,
-): Payment {
+function cancelPayment(world: World, payment: Payment, { reason }: CanceledCheckout): Payment {
   const subscription = world.find('subscription', payment.subscriptionId)
   const isFirst = payment.purpose === 'cycle' && subscription !== undefined && isIncomplete(subscription)
   if (subscription !== undefined && !isFirst && payment.canceledAt === null) {
@@ -196,11 +193,7 @@ function cancelPayment(
   return followed(world, cancelCheckout(world, payment, reason))
 }
 
-function legacyRefund(
-  world: World,
-  before: Payment,
-  { amountInCents, reason }: z.output<typeof REFUND>,
-): object {
+function legacyRefund(world: World, before: Payment, { amountInCents, reason }: Refund): object {
   const payment = refund(world, before, { amountInCents })
   const { id: paymentId, refundedAmountCents } = payment
   const status = legacyStatus(payment)
