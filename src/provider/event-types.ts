@@ -58,7 +58,6 @@ export const SUBSCRIPTION_REPORTED = 'subscription.reported'
 
 export type PaymentEventType = (typeof PAYMENT_EVENT_TYPES)[number]
 export type SubscriptionEventType = (typeof SUBSCRIPTION_EVENT_TYPES)[number]
-export type InformativeEventType = (typeof INFORMATIVE_EVENT_TYPES)[number]
 export type CustomerEventType = (typeof CUSTOMER_EVENT_TYPES)[number]
 export type ManualEventType = (typeof MANUAL_EVENT_TYPES)[number]
 
@@ -88,6 +87,13 @@ export const LEGACY_ONLY = [
   'checkout.canceled',
 ] as const satisfies readonly (typeof CANONICAL_TYPE_OF_V2)[V2EventType][]
 export type LegacyOnly = (typeof LEGACY_ONLY)[number]
+
+/** Every canonical type of an event that the provider sends. */
+export type SentEventType =
+  | PaymentEventType
+  | SubscriptionEventType
+  | CustomerEventType
+  | (typeof INFORMATIVE_EVENT_TYPES)[number]
 
 /** Every documented type of each generation. */
 export const WIRE_TYPES: Readonly<Record<Generation, readonly string[]>> = {

@@ -1,7 +1,6 @@
 import { SERVICE_CODES, type ServiceCode } from '../provider/service-codes.js'
 
 interface ServiceErrorOptions {
-  /** The answer's `data`. */
   readonly data?: object
   /** Where a code has more than one status. */
   readonly status?: number

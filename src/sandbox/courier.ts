@@ -15,7 +15,6 @@ const HANDFUL = 64
 const SIDE_BY_SIDE = 16
 const BATCH = 512
 
-/** Those of the sandbox. */
 interface CourierOptions {
   readonly retryDelaysMs: readonly number[]
   readonly timeoutMs: number

@@ -3,8 +3,8 @@
 import type { Generation } from '../provider/event.js'
 import {
   type CustomerEventType,
-  type InformativeEventType,
   type PaymentEventType,
+  type SentEventType,
   type SubscriptionEventType,
   wireTypeOf,
 } from '../provider/event-types.js'
@@ -16,7 +16,7 @@ import type { World } from './world.js'
 
 /** A renewal is charged without its buyer, who authorizes no checkout. */
 export type PaymentOccurrence = PaymentEventType | 'renewal.authorized'
-type Occurrence = PaymentOccurrence | SubscriptionEventType | CustomerEventType | InformativeEventType
+type Occurrence = PaymentOccurrence | SentEventType
 
 /** Where a generation has a word of another type for an occurrence; null: it does not tell it. */
 const OTHER_TYPES: Partial<Record<Occurrence, Partial<Record<Generation, string | null>>>> = {

@@ -13,11 +13,6 @@ export const DURATION_MS = z
   .regex(/^\d{1,6}[smhd]$/, 'must be a duration such as 90s, 15m, 2h or 30d')
   .transform((text) => Number.parseInt(text, 10) * (UNIT_MS[text.slice(-1)] ?? 0))
 
-/** The words of a text, with one space between two. */
-export type Words<Text extends string> = Text extends `${infer First} ${infer Rest}`
-  ? First | Words<Rest>
-  : Text
-
 const CHARGED = ['AUTHORIZED', 'FAILED', 'DECLINED', 'CANCELED'] as const
 const PAID_OR_NOT = ['PENDING_3DS', 'PENDING_REDIRECT', ...CHARGED, 'PARTIAL', 'RECEIVED'] as const
 
@@ -41,17 +36,11 @@ export const PAYMENT_MOVES = {
 export type PaymentStatus = keyof typeof PAYMENT_MOVES
 export const PAYMENT_STATUSES = Object.keys(PAYMENT_MOVES)
 
+const DECLINES = ['soft_decline', 'hard_decline', '3ds_failed', 'technical_failure'] as const
 /** What a buyer's card does. `3ds_required` waits for the buyer at the checkout; off-session it succeeds. */
-export const OUTCOMES = [
-  'success',
-  'soft_decline',
-  'hard_decline',
-  '3ds_failed',
-  'technical_failure',
-  '3ds_required',
-] as const
+export const OUTCOMES = ['success', ...DECLINES, '3ds_required'] as const
 export type Outcome = (typeof OUTCOMES)[number]
-export type Decline = Exclude<Outcome, 'success' | '3ds_required'>
+export type Decline = (typeof DECLINES)[number]
 export type DeclineCategory = 'SOFT' | 'HARD'
 
 /** Of what a new record does not have yet: nothing, which is a value of that type later. */
@@ -68,14 +57,7 @@ interface Dated extends Stored {
   readonly updatedAt: number
 }
 
-/** The clock alone will do something to it: what follows from its status then. */
-interface Due {
-  /** Null: nothing. */
-  readonly dueAt: number | null
-}
-
 export interface Product extends Dated, Readonly<z.output<typeof PRODUCT>> {
-  /** Symbols. */
   readonly acceptedAssets: string[]
   readonly acceptedChains: number[]
   readonly status: 'ACTIVE' | 'PENDING' | 'ARCHIVED'
@@ -117,16 +99,6 @@ export interface Deposit {
   readonly warnings: readonly { code: string; message: string; data: object }[]
 }
 
-/** What a charge comes to. */
-export interface Amounts {
-  readonly grossAmountCents: number
-  readonly vatAmountCents: number
-  /** Null where no VAT applies. */
-  readonly vatRateBps: number | null
-  readonly platformFeeCents: number
-  readonly merchantNetCents: number
-}
-
 export const NEW_PAYMENT = {
   subscriptionId: none<string>(),
   sessionId: none<string>(),
@@ -148,7 +120,7 @@ export const NEW_PAYMENT = {
   capture: 'automatic' as 'automatic' | 'manual',
 }
 export type Context = Readonly<z.output<typeof CONTEXT>>
-export interface Payment extends Dated, Due, Context, Amounts, Readonly<typeof NEW_PAYMENT> {
+export interface Payment extends Dated, Context, Readonly<typeof NEW_PAYMENT> {
   readonly customerId: string | null
   readonly productId: string
   /** A `cycle` covers the first one, too. */
@@ -158,6 +130,14 @@ export interface Payment extends Dated, Due, Context, Amounts, Readonly<typeof N
   readonly currency: Currency
   readonly taxInclusive: boolean
   readonly expiresAt: number | null
+  /** When the clock alone will do something to it: what follows from its status then. */
+  readonly dueAt: number | null
+  readonly grossAmountCents: number
+  readonly vatAmountCents: number
+  /** Null where no VAT applies. */
+  readonly vatRateBps: number | null
+  readonly platformFeeCents: number
+  readonly merchantNetCents: number
 }
 
 export interface ScheduledChange {
@@ -180,6 +160,7 @@ type SubscriptionStatus =
 
 export const NEW_SUBSCRIPTION = {
   status: 'INCOMPLETE' as SubscriptionStatus,
+  /** When the clock alone will do something to it: what follows from its status then. */
   dueAt: none<number>(),
   /** How the newest cycle was paid; null before the first. */
   rail: none<'card' | 'crypto'>(),
@@ -195,7 +176,7 @@ export const NEW_SUBSCRIPTION = {
   /** Every plan change, oldest first. */
   changes: [] as readonly ScheduledChange[],
 }
-export interface Subscription extends Dated, Due, Context, Readonly<typeof NEW_SUBSCRIPTION> {
+export interface Subscription extends Dated, Context, Readonly<typeof NEW_SUBSCRIPTION> {
   readonly customerId: string | null
   readonly productId: string
   readonly totalCycles: number | null
@@ -238,7 +219,6 @@ export interface Delivery extends Stored {
   readonly endpointId: string
   readonly eventId: string
   readonly type: string
-  /** The body that is sent. */
   readonly event: string
   readonly createdAt: number
   readonly status: (typeof DELIVERY_STATUSES)[number]
@@ -295,7 +275,6 @@ export interface Settings {
   readonly now: number
   /** The instant of the last change: the next one is later. */
   readonly changedAt: number
-  /** How many ids have been made. */
   readonly made: number
   readonly merchantOfRecord: boolean
   readonly faults: readonly z.output<typeof DELIVERY_FAULTS>[]

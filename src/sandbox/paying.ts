@@ -6,17 +6,7 @@ import { refuse } from './codes.js'
 import { tellCustomer } from './events.js'
 import type { Customer, Payment, Subscription } from './model.js'
 import { CUSTOMER, OUTCOMES } from './model.js'
-import {
-  chargeCard,
-  chooseMethod,
-  complete,
-  DEPOSIT,
-  fail,
-  isPayable,
-  move,
-  takeDeposit,
-  UNFINISHED,
-} from './payment.js'
+import { chargeCard, chooseMethod, DEPOSIT, fail, isPayable, paymentDue, takeDeposit } from './payment.js'
 import { followCycle, isIncomplete, isRunning, subscriptionDue, upgradeCharged } from './subscription.js'
 import type { World } from './world.js'
 
@@ -30,10 +20,7 @@ export const PAY = z.object({
   crypto: CRYPTO.optional(),
 })
 
-/**
- * The buyer pays, or tries to.
- * @throws {ServiceError} `INVALID_PAYMENT_STATUS_TRANSITION`, `CHECKOUT_EMAIL_REQUIRED`, and those of the method
- */
+/** @throws {ServiceError} `INVALID_PAYMENT_STATUS_TRANSITION`, `CHECKOUT_EMAIL_REQUIRED`, and those of the method */
 export function pay(world: World, payment: Payment, spec: z.output<typeof PAY>): Payment {
   return followed(world, paid(world, payment, spec))
 }
@@ -121,10 +108,4 @@ export function fallDue(world: World, due: Payment | Subscription): void {
   world.moveTo(due.dueAt ?? 0)
   if ('currentCycle' in due) subscriptionDue(world, due)
   else followed(world, paymentDue(world, due))
-}
-
-function paymentDue(world: World, payment: Payment): Payment {
-  // The sweep over intents: one that nobody finished stops being payable. Nothing is told.
-  if (UNFINISHED.includes(payment.status)) return move(world, payment, 'EXPIRED')
-  return payment.status === 'RECEIVED' ? takeDeposit(world, payment, {}) : complete(world, payment)
 }

@@ -1,7 +1,7 @@
 /* One payment, from the intent to its end, by card and by crypto. What follows for a subscription is not its business. */
 
 import { z } from 'zod'
-import type { Method } from '../provider/requests.js'
+import type { Method, Refund } from '../provider/requests.js'
 import type { ServiceCode } from '../provider/service-codes.js'
 import { refuse } from './codes.js'
 import { type PaymentOccurrence, tellPayment, tellPayout } from './events.js'
@@ -11,7 +11,7 @@ import type { CryptoChoice } from './pricing.js'
 import { amountsOf, CARD_WINDOW_MS, CHAINS, quote, vatRateIn, WINDOW_MS } from './pricing.js'
 import type { World } from './world.js'
 
-export const UNFINISHED: readonly PaymentStatus[] = ['PENDING', 'PENDING_3DS', 'PENDING_REDIRECT', 'PARTIAL']
+const UNFINISHED: readonly PaymentStatus[] = ['PENDING', 'PENDING_3DS', 'PENDING_REDIRECT', 'PARTIAL']
 const UNPAID: readonly PaymentStatus[] = [...UNFINISHED, 'FAILED', 'DECLINED']
 
 /** Moves a payment on, and tells of it. @throws {ServiceError} `INVALID_PAYMENT_STATUS_TRANSITION` */
@@ -73,7 +73,6 @@ export function createPayment(world: World, spec: PaymentSpec): Payment {
   })
 }
 
-/** What a buyer can still pay. */
 export function isPayable({ status, expiresAt }: Payment, now: number): boolean {
   return UNPAID.includes(status) && (expiresAt === null || now < expiresAt)
 }
@@ -104,7 +103,7 @@ type Presence = 'present' | 'absent'
 
 const tokenOf = (outcome: Outcome): string => (outcome === '3ds_required' ? 'tok_3ds' : `tok_${outcome}`)
 /** Any other token is a card that works. */
-export const outcomeOfToken = (token: string): Outcome =>
+export const outcomeOf = (token: string): Outcome =>
   OUTCOMES.find((outcome) => tokenOf(outcome) === token) ?? 'success'
 
 /** Charges a card whose method is chosen. Afterwards the payment is paid, declined, failed, or waits for 3DS. */
@@ -198,12 +197,8 @@ function isHeld({ status, deposit, chargebackAt }: Payment): boolean {
   return isPaid && deposit === null && chargebackAt === null
 }
 
-interface Part {
-  readonly amountInCents?: number | null | undefined
-}
-
 /** Refunds so much, or all that is left. @throws {ServiceError} `PAYMENT_NOT_REFUNDABLE` */
-export function refund(world: World, payment: Payment, { amountInCents }: Part): Payment {
+export function refund(world: World, payment: Payment, { amountInCents }: Pick<Refund, 'amountInCents'>) {
   if (!isHeld(payment)) {
     const why = payment.deposit === null ? `it is ${payment.status}` : 'only card payments are'
     refuse('PAYMENT_NOT_REFUNDABLE', `The payment can't be refunded: ${why}.`)
@@ -231,12 +226,8 @@ export function chargeBack(world: World, payment: Payment): Payment {
   return disputed
 }
 
-interface Settlement {
-  readonly outcome: 'success' | 'failed'
-}
-
 /** Pays a card payment out to the merchant; crypto settles on-chain by itself. */
-export function settle(world: World, payment: Payment, { outcome }: Settlement): Payment {
+export function settle(world: World, payment: Payment, { outcome }: { outcome: 'success' | 'failed' }) {
   if (!isHeld(payment) || payment.paymentSettledAt !== null) {
     const message = 'Only a paid card payment that is not yet settled can be.'
     refuse('INVALID_PAYMENT_STATUS_TRANSITION', message)
@@ -259,7 +250,6 @@ const WARNINGS = {
 }
 type Warning = keyof typeof WARNINGS
 
-/** What the buyer sends. */
 export const DEPOSIT = z.object({
   /** Left out: as many as the chain needs. */
   confirmations: z.int().min(0).max(1000).optional(),
@@ -309,4 +299,11 @@ function confirmed(world: World, payment: Payment, required: number): Payment {
   if (deposit === null || (deposit.observed ?? 0) < required) return payment
   if (deposit.mode === 'DIRECT') return complete(world, payment)
   return move(world, payment, 'BRIDGING', { dueAt: world.now + BRIDGE_MS })
+}
+
+/** The time has come for what is next of it. */
+export function paymentDue(world: World, payment: Payment): Payment {
+  // The sweep over intents: one that nobody finished stops being payable. Nothing is told.
+  if (UNFINISHED.includes(payment.status)) return move(world, payment, 'EXPIRED')
+  return payment.status === 'RECEIVED' ? takeDeposit(world, payment, {}) : complete(world, payment)
 }

@@ -3,7 +3,7 @@
 import { hash } from 'node:crypto'
 import type { CryptoChoice as Choice, Currency } from '../provider/requests.js'
 import { refuse } from './codes.js'
-import type { Amounts, Deposit, Payment, Product } from './model.js'
+import type { Deposit, Payment, Product } from './model.js'
 
 /** How long a payment is waited for, unless its checkout session or its chain says otherwise. */
 export const CARD_WINDOW_MS = 30 * 60_000
@@ -88,7 +88,7 @@ export function vatRateIn(country: string | null): number | null {
   return Number(rates.find(([, countries]) => country && countries.split(' ').includes(country))?.[0]) || null
 }
 
-export function amountsOf(priceCents: number, taxInclusive: boolean, vatRateBps: number | null): Amounts {
+export function amountsOf(priceCents: number, taxInclusive: boolean, vatRateBps: number | null) {
   const share = (vatRateBps ?? 0) / 10_000
   const vatAmountCents = Math.round(taxInclusive ? priceCents - priceCents / (1 + share) : priceCents * share)
   const grossAmountCents = taxInclusive ? priceCents : priceCents + vatAmountCents

@@ -12,10 +12,10 @@ import { DAY_MS, type KeptAnswer } from './model.js'
 import { CUSTOMER_OPERATIONS } from './operations/customers.js'
 import { MERCHANT_OPERATIONS } from './operations/merchant.js'
 import type { Engine, Operation } from './operations/operation.js'
-import { PAYMENT_OPERATIONS } from './operations/payments.js'
+import { PAYMENT_OPERATIONS, SUBSCRIPTION_OPERATIONS } from './operations/payments.js'
 import { PRODUCT_OPERATIONS } from './operations/products.js'
+import { PURCHASE_OPERATIONS } from './operations/purchases.js'
 import { SANDBOX_OPERATIONS } from './operations/sandbox.js'
-import { SUBSCRIPTION_OPERATIONS } from './operations/subscriptions.js'
 import type { World } from './world.js'
 
 const BODY_LIMIT = '1mb'
@@ -23,6 +23,7 @@ const BODY_LIMIT = '1mb'
 /** Everything that the sandbox serves, but for the checkout's pages. */
 export const OPERATIONS: readonly Operation[] = [
   ...PRODUCT_OPERATIONS,
+  ...PURCHASE_OPERATIONS,
   ...PAYMENT_OPERATIONS,
   ...SUBSCRIPTION_OPERATIONS,
   ...CUSTOMER_OPERATIONS,

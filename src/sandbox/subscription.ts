@@ -11,7 +11,7 @@ import {
   chargeCard,
   chooseMethod,
   createPayment,
-  outcomeOfToken,
+  outcomeOf,
   type PaymentSpec,
   withdraw,
 } from './payment.js'
@@ -23,7 +23,6 @@ const ATTEMPT_DAYS = [0, 1, 3, 6, 10, 15, 22, 30]
 /** How long a lapsed crypto cycle may still be paid. */
 const GRACE_MS = 7 * DAY_MS
 
-/** Whether the first cycle is still to be paid. */
 export function isIncomplete({ status }: Subscription): boolean {
   return status === 'INCOMPLETE' || status === 'PENDING_3DS' || status === 'PENDING_REDIRECT'
 }
@@ -33,9 +32,7 @@ export function isRunning({ status }: Subscription): boolean {
 }
 
 /** What its first payment takes, and how often it is paid; null: until somebody ends it. */
-export interface SubscriptionSpec
-  extends Omit<PaymentSpec, 'purpose' | 'subscriptionId' | 'capture'>,
-    Pick<Subscription, 'totalCycles'> {}
+type SubscriptionSpec = Omit<PaymentSpec, 'purpose'> & Pick<Subscription, 'totalCycles'>
 
 /** A subscription that waits for its first payment. */
 export function createSubscription(world: World, { totalCycles, ...checkout }: SubscriptionSpec) {
@@ -63,7 +60,6 @@ export function followCycle(world: World, subscription: Subscription, payment: P
   world.update('subscription', subscription, { status, endedAt: isGone ? world.now : null })
 }
 
-/** A cycle is paid: the first one, or the next. */
 function confirmCycle(world: World, subscription: Subscription, payment: Payment): void {
   const isFirst = subscription.currentCycle === 0
   const change = dueChange(subscription)
@@ -114,7 +110,6 @@ function applyChange(
   return swapped
 }
 
-/** Calls every pending change off. */
 function withoutPendingChange(subscription: Subscription, at: number): readonly ScheduledChange[] {
   return subscription.changes.map((change) =>
     change.appliedAt === null && change.canceledAt === null ? { ...change, canceledAt: at } : change,
@@ -162,7 +157,6 @@ export function subscriptionDue(world: World, subscription: Subscription): void 
 /** Whether a deposit is on its way, and will be there whatever happens to what it pays. */
 const isArriving = ({ status }: Payment): boolean => status === 'RECEIVED' || status === 'BRIDGING'
 
-/** The next cycle is charged, or the subscription ends. */
 function periodEnds(world: World, subscription: Subscription): void {
   const { cancelAtPeriodEnd, totalCycles, currentCycle } = subscription
   if (cancelAtPeriodEnd) return void end(world, subscription, 'CANCELED')
@@ -352,7 +346,7 @@ function chargeUpgrade(
   const { card, successUrl, cancelUrl } = spec
   const customer = world.find('customer', customerId)
   const saved = spec.useCustomerPaymentMethod ? savedMethod(world, customerId) : undefined
-  const outcome = card ? outcomeOfToken(card.tokenizedInstrument) : saved && customer?.card
+  const outcome = card ? outcomeOf(card.tokenizedInstrument) : saved && customer?.card
   if (outcome === undefined) {
     refuse('UPGRADE_REQUIRES_CARD', 'Send a fresh card in `card.tokenizedInstrument`: none is saved.')
   }

@@ -2,17 +2,7 @@
 
 import { formatInstant } from '../provider/instant.js'
 import { API_VERSION } from '../provider/wire-event.js'
-import type {
-  Customer,
-  Deposit,
-  Endpoint,
-  Payment,
-  Product,
-  SavedMethod,
-  ScheduledChange,
-  Subscription,
-  Words,
-} from './model.js'
+import type { Customer, Deposit, Endpoint, Payment, Product, SavedMethod, Subscription } from './model.js'
 import { assetOf, CHAINS } from './pricing.js'
 import type { World } from './world.js'
 
@@ -20,6 +10,9 @@ const organizationId = 'org_sandbox'
 
 export const isoOrNull = (instant: number | null): string | null =>
   instant === null ? null : formatInstant(instant)
+
+/** The words of a text, with one space between two. */
+type Words<Text extends string> = Text extends `${infer First} ${infer Rest}` ? First | Words<Rest> : Text
 
 /** Some fields of a record, named in one text; those of instants become ISO 8601. Without a record, all are null. */
 export function shown<One extends object, Text extends string>(
@@ -73,10 +66,12 @@ export const endpointView = (endpoint: Endpoint): object => ({
   apiVersion: endpoint.generation === 'v3' ? API_VERSION : '2',
 })
 
-export const changeView = (change: ScheduledChange): object =>
+type Change = Subscription['changes'][number]
+
+export const changeView = (change: Change): object =>
   shown(change, 'id type targetPriceId scheduledFor appliedAt canceledAt')
 
-export function pendingChange({ changes }: Subscription): ScheduledChange | null {
+export function pendingChange({ changes }: Subscription): Change | null {
   return changes.find(({ appliedAt, canceledAt }) => appliedAt === null && canceledAt === null) ?? null
 }
 

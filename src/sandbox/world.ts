@@ -123,7 +123,6 @@ function createState(settings: Settings) {
       state.change({ made: state.settings.made + 1 })
       return `${prefix}_${digest(`${prefix} ${state.settings.made}`).slice(0, 24)}`
     },
-    /** What every record begins with. */
     fresh(prefix: string) {
       const at = state.tick()
       return { id: state.makeId(prefix), createdAt: at, updatedAt: at }
@@ -149,7 +148,6 @@ export function openWorld(file: string | null, first: Settings) {
   const unsaved = new Map<Kind, Map<string, Entity>>()
   let endpoints: readonly Records['endpoint'][] | null = null
 
-  /** Each statement is prepared once. */
   function sql(text: string): Sqlite.Statement<unknown[], Row> {
     const statement = statements.get(text) ?? db.prepare<unknown[], Row>(text)
     statements.set(text, statement)
@@ -187,7 +185,6 @@ export function openWorld(file: string | null, first: Settings) {
       if (kind === 'endpoint') endpoints = null
       return record
     },
-    /** The record with this changed, and when. */
     update<K extends Kind>(kind: K, record: Records[K], change: Partial<Records[K]>, at = state.tick()) {
       return records.put(kind, { ...record, ...change, updatedAt: at })
     },

@@ -5,7 +5,7 @@ import { refuse } from '../codes.js'
 import { tellCustomer, tellMethod } from '../events.js'
 import { CUSTOMER, type Customer, OUTCOMES, type SavedMethod } from '../model.js'
 import { customerByEmail, findByEmail, updateCustomer } from '../paying.js'
-import { outcomeOfToken } from '../payment.js'
+import { outcomeOf } from '../payment.js'
 import { attachMethod } from '../subscription.js'
 import { customerPaymentView, legacyCustomerView } from '../views-v2.js'
 import { customerView, methodView } from '../views-v3.js'
@@ -74,7 +74,7 @@ const SETUP = z.object({
 
 function setUp({ world, input }: Call<typeof SETUP>): object {
   const customer = found(world, 'customer', input.customerId, 'SETUP_INTENT_CUSTOMER_NOT_FOUND')
-  const outcome = outcomeOfToken(input.card?.tokenizedInstrument ?? '')
+  const outcome = outcomeOf(input.card?.tokenizedInstrument ?? '')
   const isTaken = outcome === 'success' || outcome === '3ds_required'
   const paymentMethodId = isTaken ? attachMethod(world, customer.id, input.method).id : null
   // The newest card is the one that is charged from now on.

@@ -8,7 +8,6 @@ import type { Courier } from '../courier.js'
 import type { Kind, Records } from '../model.js'
 import type { Where, World } from '../world.js'
 
-/** What operations reach. */
 export interface Engine {
   readonly world: World
   readonly courier: Courier
@@ -20,7 +19,6 @@ export interface Engine {
   readonly report: (error: unknown) => void
 }
 
-/** One request, checked. */
 export interface Call<Input extends z.ZodType = z.ZodType> extends Engine {
   readonly input: z.output<Input>
   readonly params: Readonly<Record<string, string>>
@@ -33,7 +31,6 @@ export interface Operation<Input extends z.ZodType = z.ZodType> {
   readonly path: string
   /** `open` needs no key, and has no envelope. */
   readonly generation: 'v3' | 'v2' | 'sandbox' | 'open'
-  /** Of a success. */
   readonly status: number
   /** Which requests a key makes safe to repeat. */
   readonly idempotency: 'none' | 'v3' | 'v2'
@@ -154,7 +151,6 @@ export function found<K extends Kind>(world: World, kind: K, id: string, code: S
   return world.find(kind, id) ?? refuse(code, `There is no ${kind} ${id}.`)
 }
 
-/** Finds the record that the path names. */
 export function named<K extends Kind>(kind: K, code: ServiceCode): (call: Call) => Records[K] {
   return ({ world, id }) => found(world, kind, id, code)
 }
