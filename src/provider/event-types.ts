@@ -1,5 +1,3 @@
-import type { Generation } from './event.js'
-
 /**
  * The canonical event vocabulary: the v3 names, plus the legacy (v2) types that v3 has no word for.
  * After normalisation, no code knows which generation an event came from.
@@ -96,7 +94,7 @@ export type SentEventType =
   | (typeof INFORMATIVE_EVENT_TYPES)[number]
 
 /** Every documented type of each generation. */
-export const WIRE_TYPES: Readonly<Record<Generation, readonly string[]>> = {
+export const WIRE_TYPES: Readonly<Record<'v2' | 'v3', readonly string[]>> = {
   v2: [...Object.keys(CANONICAL_TYPE_OF_V2), 'PAYMENT_SETTLED'],
   v3: [
     ...PAYMENT_EVENT_TYPES,
@@ -110,7 +108,7 @@ export const WIRE_TYPES: Readonly<Record<Generation, readonly string[]>> = {
  * The generation's name for a type of either generation; undefined if it does not send the type.
  * @param generation left out: the one that the name belongs to
  */
-export function wireTypeOf(type: string, generation?: Generation): string | undefined {
+export function wireTypeOf(type: string, generation?: keyof typeof WIRE_TYPES): string | undefined {
   const sent = generation ? WIRE_TYPES[generation] : [...WIRE_TYPES.v3, ...WIRE_TYPES.v2]
   const inBoth = Object.entries(CANONICAL_TYPE_OF_V2).find((names) => names.some((name) => name === type))
   return [type, ...(inBoth ?? [])].find((name) => sent.includes(name))

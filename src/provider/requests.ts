@@ -1,6 +1,6 @@
 /*
  * What the documented operations take. The documents show few requests of v3: the others have the fields of v2, with
- * how it is paid in groups.
+ * how it is paid in groups. What they show of neither has what it needs, by names that the documents have elsewhere.
  */
 
 import { z } from 'zod'
@@ -94,6 +94,15 @@ export const PURCHASE = CONTEXT.extend({
   expiresAt: INSTANT.optional(),
 })
 
+/** How often a subscription is paid; left out: until somebody ends it. */
+export const SUBSCRIPTION = PURCHASE.extend({ totalCycles: orNull(z.int().min(1).max(1000)) })
+
+export const CHECKOUT_SESSION = PURCHASE.extend({
+  mode: z.enum(['payment', 'subscription']).optional(),
+  paymentMethods: RAILS.optional(),
+  expiresInMinutes: z.int().min(1).max(1440).default(60),
+})
+
 export const CARD = z.object({ tokenizedInstrument: TEXT })
 export const CRYPTO = z.object({ chainId: z.int().optional(), assetId: z.string().max(20).optional() })
 export type CryptoChoice = Readonly<z.output<typeof CRYPTO>>
@@ -107,6 +116,12 @@ export const INSTRUMENT = z.object({
   crypto: CRYPTO.extend({ mode: z.enum(['DIRECT', 'AUTOSWAP']).default('DIRECT') }).optional(),
 })
 export type Instrument = Readonly<z.output<typeof INSTRUMENT>>
+
+export const SETUP_INTENT = z.object({
+  customerId: TEXT,
+  method: z.enum(CARD_METHODS).default('CARD'),
+  card: CARD.optional(),
+})
 
 const REASON = orNull(z.string().max(1000))
 export const CANCELED_CHECKOUT = z.object({ reason: REASON })
@@ -143,3 +158,15 @@ export const WEBHOOK_ENDPOINT = z.object({
   isActive: z.boolean().default(true),
 })
 export type WebhookEndpointChange = Readonly<Partial<z.input<typeof WEBHOOK_ENDPOINT>>>
+
+export const DISCOUNT = z
+  .object({
+    code: z.string().regex(/^[\w-]{1,50}$/, 'must be 1 to 50 letters, digits, - or _'),
+    percentOff: orNull(z.int().min(1).max(100)),
+    amountOffCents: orNull(z.int().min(1)),
+    productId: orNull(TEXT),
+  })
+  .refine(({ percentOff, amountOffCents }) => (percentOff === null) !== (amountOffCents === null), {
+    path: ['percentOff'],
+    message: 'send either percentOff or amountOffCents',
+  })

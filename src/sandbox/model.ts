@@ -2,7 +2,15 @@
 
 import { z } from 'zod'
 import { orNull } from '../provider/event.js'
-import type { CardMethod, CONTEXT, Currency, Method, PRODUCT, PURCHASE } from '../provider/requests.js'
+import type {
+  CardMethod,
+  CONTEXT,
+  Currency,
+  DISCOUNT,
+  Method,
+  PRODUCT,
+  PURCHASE,
+} from '../provider/requests.js'
 import { COUNTRY, EMAIL, NAME, TEXT, WEBHOOK_ENDPOINT } from '../provider/requests.js'
 import { isServiceCode } from '../provider/service-codes.js'
 
@@ -191,18 +199,6 @@ export const ENDPOINT = WEBHOOK_ENDPOINT.extend({
 export interface Endpoint extends Dated, Readonly<z.output<typeof ENDPOINT>> {
   readonly secret: string
 }
-
-export const DISCOUNT = z
-  .object({
-    code: z.string().regex(/^[\w-]{1,50}$/, 'must be 1 to 50 letters, digits, - or _'),
-    percentOff: orNull(z.int().min(1).max(100)),
-    amountOffCents: orNull(z.int().min(1)),
-    productId: orNull(TEXT),
-  })
-  .refine(({ percentOff, amountOffCents }) => (percentOff === null) !== (amountOffCents === null), {
-    path: ['percentOff'],
-    message: 'send either percentOff or amountOffCents',
-  })
 
 /** The kept answer to a request with an idempotency key. */
 export interface KeptAnswer extends Stored {

@@ -1,7 +1,7 @@
 /* One payment, from the intent to its end, by card and by crypto. What follows for a subscription is not its business. */
 
 import { z } from 'zod'
-import type { Method, Refund } from '../provider/requests.js'
+import type { Method } from '../provider/requests.js'
 import type { ServiceCode } from '../provider/service-codes.js'
 import { refuse } from './codes.js'
 import { type PaymentOccurrence, tellPayment, tellPayout } from './events.js'
@@ -197,8 +197,10 @@ function isHeld({ status, deposit, chargebackAt }: Payment): boolean {
   return isPaid && deposit === null && chargebackAt === null
 }
 
+type Part = { readonly amountInCents?: number | null | undefined }
+
 /** Refunds so much, or all that is left. @throws {ServiceError} `PAYMENT_NOT_REFUNDABLE` */
-export function refund(world: World, payment: Payment, { amountInCents }: Pick<Refund, 'amountInCents'>) {
+export function refund(world: World, payment: Payment, { amountInCents }: Part): Payment {
   if (!isHeld(payment)) {
     const why = payment.deposit === null ? `it is ${payment.status}` : 'only card payments are'
     refuse('PAYMENT_NOT_REFUNDABLE', `The payment can't be refunded: ${why}.`)

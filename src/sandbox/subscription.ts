@@ -1,7 +1,7 @@
 /* One subscription: its cycles, its dunning, its changes of plan by the eight rules of the v3 document, its end. */
 
 import type { CanceledPlanChange, Cancellation, PlanChange } from '../provider/requests.js'
-import { CARD_METHODS } from '../provider/requests.js'
+import { CARD_METHODS, CONTEXT } from '../provider/requests.js'
 import { refuse } from './codes.js'
 import { tellMethod, tellSubscription } from './events.js'
 import type { Payment, Product, SavedMethod, ScheduledChange, Subscription } from './model.js'
@@ -173,20 +173,19 @@ function periodEnds(world: World, subscription: Subscription): void {
 
 /** At today's price and VAT. */
 function renewalPayment(world: World, subscription: Subscription, product: Product): Payment {
-  const { id: subscriptionId, externalRef, metadata, successUrl, cancelUrl } = subscription
   const isCrypto = subscription.rail === 'crypto'
   const before =
     isCrypto || product.priceCents === null
-      ? world.list('payment', { subscriptionId }).find(({ purpose }) => purpose === 'cycle')
+      ? world.list('payment', { subscriptionId: subscription.id }).find(({ purpose }) => purpose === 'cycle')
       : undefined
   const payment = createPayment(world, {
     product,
     customer: world.find('customer', subscription.customerId),
-    subscriptionId,
+    subscriptionId: subscription.id,
     purpose: 'cycle',
     priceCents: product.priceCents ?? before?.priceCents ?? 0,
     ...(product.priceCents === null && before && { currency: before.currency }),
-    context: { externalRef, metadata, successUrl, cancelUrl },
+    context: CONTEXT.parse(subscription),
     // A charge off-session is retried by its own schedule.
     expiresAt: isCrypto ? world.now + GRACE_MS : null,
   })

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { formatInstant } from '../../provider/instant.js'
-import { CARD, CARD_METHODS, EMAIL, TEXT } from '../../provider/requests.js'
+import { EMAIL, SETUP_INTENT } from '../../provider/requests.js'
 import { refuse } from '../codes.js'
 import { tellCustomer, tellMethod } from '../events.js'
 import { CUSTOMER, type Customer, OUTCOMES, type SavedMethod } from '../model.js'
@@ -66,13 +66,7 @@ function methodNamed(call: Call): SavedMethod {
   return method
 }
 
-const SETUP = z.object({
-  customerId: TEXT,
-  method: z.enum(CARD_METHODS).default('CARD'),
-  card: CARD.optional(),
-})
-
-function setUp({ world, input }: Call<typeof SETUP>): object {
+function setUp({ world, input }: Call<typeof SETUP_INTENT>): object {
   const customer = found(world, 'customer', input.customerId, 'SETUP_INTENT_CUSTOMER_NOT_FOUND')
   const outcome = outcomeOf(input.card?.tokenizedInstrument ?? '')
   const isTaken = outcome === 'success' || outcome === '3ds_required'
@@ -101,7 +95,7 @@ export const CUSTOMER_OPERATIONS = [
     cursorPage(world, input, { kind: 'method', view: methodView, where: { customerId: id }, only: isSaved }),
   ),
   actOn(methodNamed)('DELETE /v3/customers/:id/payment-methods/:pmId', { status: 204 }, revoke),
-  operation('POST /v3/setup-intents', { status: 201, input: SETUP }, setUp),
+  operation('POST /v3/setup-intents', { status: 201, input: SETUP_INTENT }, setUp),
 
   listing('GET /api/customer', { kind: 'customer', view: legacyCustomerView, only: isThere }),
   operation('GET /api/customer/search', { input: SEARCHED_PAGE }, ({ world, input }) => {

@@ -61,9 +61,8 @@ function sumsOf(world: World, isAbout: About): object {
     const sums = SUMMED.map((name) => [name, total(own, (payment) => payment[name])] as const)
     return { currency, ...Object.fromEntries(sums), netAmountCents: total(own, net) }
   })
-  let activeSubscriptions = 0
-  for (const one of world.each('subscription')) if (isRunning(one) && isAbout(one)) activeSubscriptions += 1
-  return { payments: paid.length, activeSubscriptions, revenue }
+  const active = [...world.each('subscription')].filter((one) => isRunning(one) && isAbout(one))
+  return { payments: paid.length, activeSubscriptions: active.length, revenue }
 }
 
 /** What is the merchant's: settled, and still to settle. */

@@ -1,6 +1,7 @@
 /* What is done to payments and subscriptions once they are there. */
 
 import { z } from 'zod'
+import { orNull } from '../../provider/event.js'
 import type { CanceledCheckout, Refund } from '../../provider/requests.js'
 import {
   CANCELED_CHECKOUT,
@@ -29,12 +30,7 @@ import { actOn, type Call, listing, named, numberedPage, operation, PAGE_QUERY }
 const paymentNamed = named('payment', 'PAYMENT_NOT_FOUND')
 const onPayment = actOn(paymentNamed)
 
-const CENTS = z
-  .int()
-  .min(1)
-  .nullish()
-  .transform((cents) => cents ?? undefined)
-const PART = z.object({ amountInCents: CENTS })
+const PART = z.object({ amountInCents: orNull(z.int().min(1)) })
 const SETTLE = z.object({ outcome: z.enum(['success', 'failed']).default('success') })
 const captured = (world: World, payment: Payment) => followed(world, capture(world, payment))
 
@@ -122,15 +118,12 @@ export const PAYMENT_OPERATIONS = [
 
 // What is done to a subscription
 
-function changeWithin({
-  subscription,
-  change,
-}: Pick<ReturnType<typeof changePlan>, 'subscription' | 'change'>) {
-  return {
-    subscription: wholeSubscriptionView(subscription),
-    scheduledChange: change && changeView(change),
-  }
-}
+type Changed = Pick<ReturnType<typeof changePlan>, 'subscription' | 'change'>
+
+const changeWithin = ({ subscription, change }: Changed): object => ({
+  subscription: wholeSubscriptionView(subscription),
+  scheduledChange: change && changeView(change),
+})
 
 function planChanged(call: Call<typeof PLAN_CHANGE>): object {
   const { world, baseUrl, input } = call

@@ -1,13 +1,18 @@
 /* What begins with a purchase: payments, subscriptions and checkout sessions. */
 
-import { z } from 'zod'
-import { orNull } from '../../provider/event.js'
 import { formatInstant } from '../../provider/instant.js'
-import { CONTEXT, INSTRUMENT, PURCHASE, RAILS } from '../../provider/requests.js'
+import {
+  CHECKOUT_SESSION,
+  CONTEXT,
+  DISCOUNT,
+  INSTRUMENT,
+  PURCHASE,
+  SUBSCRIPTION,
+} from '../../provider/requests.js'
 import type { ServiceCode } from '../../provider/service-codes.js'
 import { checkoutUrl, sessionToken } from '../checkout.js'
 import { refuse, refuseField } from '../codes.js'
-import { type Customer, DISCOUNT, type Payment, type Product, type Subscription } from '../model.js'
+import type { Customer, Payment, Product, Subscription } from '../model.js'
 import { customerByEmail, fillIn, pay } from '../paying.js'
 import { assertNotDeclined, chooseMethod, createPayment, outcomeOf, type PaymentSpec } from '../payment.js'
 import { createSubscription } from '../subscription.js'
@@ -16,15 +21,6 @@ import type { World } from '../world.js'
 import { type Call, found, operation } from './operation.js'
 
 type Purchase = Call<typeof PURCHASE>
-
-/** How often a subscription is paid; left out: until somebody ends it. */
-const SUBSCRIPTION = PURCHASE.extend({ totalCycles: orNull(z.int().min(1).max(1000)) })
-
-const SESSION = PURCHASE.extend({
-  mode: z.enum(['payment', 'subscription']).optional(),
-  paymentMethods: RAILS.optional(),
-  expiresInMinutes: z.int().min(1).max(1440).default(60),
-})
 
 /** The buyer, by id, else by email; undefined: the checkout will ask. @throws {ServiceError} `code` */
 function buyerOf({ world, input }: Purchase, code: ServiceCode): Customer | undefined {
@@ -56,11 +52,9 @@ function priceOf({ input: { priceCents, currency } }: Purchase, product: Product
 function assertOnSale(world: World, { id, status, supply, frequencyInDays }: Product): void {
   if (status !== 'ACTIVE') refuse('PRODUCT_ARCHIVED', `The product ${id} is ${status}, not ACTIVE.`)
   if (supply === null) return
-  let sold = 0
-  for (const one of world.each(frequencyInDays === null ? 'payment' : 'subscription')) {
-    if (one.productId === id && isSold(one)) sold += 1
-  }
-  if (sold >= supply) refuse('PRODUCT_OUT_OF_STOCK', `All ${supply} of ${id} are sold.`)
+  const buys = [...world.each(frequencyInDays === null ? 'payment' : 'subscription')]
+  const sold = buys.filter((one) => one.productId === id && isSold(one))
+  if (sold.length >= supply) refuse('PRODUCT_OUT_OF_STOCK', `All ${supply} of ${id} are sold.`)
 }
 
 const isSold = (one: Payment | Subscription): boolean =>
@@ -110,7 +104,7 @@ function startPayment({ world, input }: Call<typeof INSTRUMENT>, payment: Paymen
   return pay(world, payment, { method: method ?? 'CARD', outcome: outcomeOf(token) })
 }
 
-function createSession(call: Call<typeof SESSION>): object {
+function createSession(call: Call<typeof CHECKOUT_SESSION>): object {
   const { world, input, baseUrl } = call
   const { mode } = input
   const product = found(world, 'product', input.productId, 'PRODUCT_NOT_FOUND')
@@ -157,7 +151,7 @@ export const PURCHASE_OPERATIONS = [
       return { ...wholeSubscriptionView(subscription), payment: paymentView(payment, call.world), paymentUrl }
     },
   ),
-  operation('POST /v3/checkout/sessions', { status: 201, input: SESSION }, createSession),
+  operation('POST /v3/checkout/sessions', { status: 201, input: CHECKOUT_SESSION }, createSession),
   operation('POST /api/payment/create', { status: 201, input: PURCHASE }, (call) =>
     purchased(oneTimePayment(call, endless(call)), call.baseUrl()),
   ),
