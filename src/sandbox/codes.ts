@@ -28,9 +28,7 @@ export function refuse(code: ServiceCode, message: string, options?: ServiceErro
   throw new ServiceError(code, message, options)
 }
 
-export function refuseFields(
-  fieldErrors: readonly { readonly field: string; readonly message: string }[],
-): never {
+export function refuseFields(fieldErrors: readonly { field: string; message: string }[]): never {
   refuse('VALIDATION_ERROR', 'The request is not valid.', { data: { fieldErrors } })
 }
 

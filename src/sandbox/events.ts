@@ -1,13 +1,8 @@
 /* What receivers are told: which events, in which generation, and with which faults on the way. */
 
 import type { Generation } from '../provider/event.js'
-import {
-  type CustomerEventType,
-  type PaymentEventType,
-  type SentEventType,
-  type SubscriptionEventType,
-  wireTypeOf,
-} from '../provider/event-types.js'
+import type { CustomerEventType, PaymentEventType, SentEventType } from '../provider/event-types.js'
+import { wireTypeOf } from '../provider/event-types.js'
 import { writeEvent } from '../provider/wire-event.js'
 import { type Customer, DAY_MS, type Payment, type SavedMethod, type Subscription } from './model.js'
 import { legacyPaymentEvent, legacySubscriptionEvent, settledEvent } from './views-v2.js'
@@ -45,15 +40,12 @@ export function tellPayment(world: World, occurrence: PaymentOccurrence, payment
   tell(world, occurrence, v3, () => legacyPaymentEvent(payment, world))
 }
 
+type SubscriptionType = Extract<SentEventType, `subscription.${string}`>
+
 /** @param last the newest payment of the subscription, which the legacy generation shows */
-export function tellSubscription(
-  world: World,
-  occurrence: SubscriptionEventType,
-  subscription: Subscription,
-  last: Payment | undefined,
-): void {
-  const v2 = () => legacySubscriptionEvent(subscription, world, last)
-  tell(world, occurrence, () => subscriptionData(subscription, world), v2)
+export function tellSubscription(world: World, type: SubscriptionType, about: Subscription, last?: Payment) {
+  const v2 = () => legacySubscriptionEvent(about, world, last)
+  tell(world, type, () => subscriptionData(about, world), v2)
 }
 
 export function tellCustomer(world: World, occurrence: CustomerEventType, customer: Customer): void {

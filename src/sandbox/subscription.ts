@@ -94,12 +94,8 @@ function dueChange(subscription: Subscription): ScheduledChange | null {
 }
 
 /** Swaps the plan, with a cycle that starts now where the change says so, and tells of it. */
-function applyChange(
-  world: World,
-  subscription: Subscription,
-  { id, targetPriceId: productId, resetsAnchor }: ScheduledChange,
-  payment: Payment | undefined,
-): Subscription {
+function applyChange(world: World, subscription: Subscription, change: ScheduledChange, payment?: Payment) {
+  const { id, targetPriceId: productId, resetsAnchor } = change
   const { now } = world
   const currentCycleDueAt = now + cycleMs(world, productId)
   const at = world.tick()

@@ -43,6 +43,17 @@ function assertFree(world: World, email: string, ownId?: string): void {
   }
 }
 
+function createCustomer({ world, input }: Call<typeof CUSTOMER>): Customer {
+  assertFree(world, input.email)
+  return customerByEmail(world, input)
+}
+
+function changeCustomer(world: World, customer: Customer, input: object): Customer {
+  const changed = updated(customer, input)
+  assertFree(world, changed.email, customer.id)
+  return updateCustomer(world, changed)
+}
+
 function deleteCustomer(world: World, customer: Customer): object {
   const saved = world.list('method', { customerId: customer.id }).filter(isSaved)
   for (const method of saved) revoke(world, method)
@@ -107,25 +118,8 @@ export const CUSTOMER_OPERATIONS = [
   }),
   operation('GET /api/customer/:customerId', {}, customerNamed, legacyCustomerView),
 
-  operation(
-    'POST /sandbox/customers',
-    { status: 201, input: CUSTOMER },
-    ({ world, input }) => {
-      assertFree(world, input.email)
-      return customerByEmail(world, input)
-    },
-    customerView,
-  ),
-  onCustomer(
-    'PATCH /sandbox/customers/:id',
-    { input: CHANGES },
-    (world, customer, input) => {
-      const changed = updated(customer, input)
-      assertFree(world, changed.email, customer.id)
-      return updateCustomer(world, changed)
-    },
-    customerView,
-  ),
+  operation('POST /sandbox/customers', { status: 201, input: CUSTOMER }, createCustomer, customerView),
+  onCustomer('PATCH /sandbox/customers/:id', { input: CHANGES }, changeCustomer, customerView),
   onCustomer('POST /sandbox/customers/:id/card', { input: OUTCOME }, (world, customer, { outcome }) => {
     world.put('customer', { ...customer, card: outcome })
     return { customerId: customer.id, outcome }

@@ -25,6 +25,8 @@ export function registerEndpoint(world: World, body: z.input<typeof ENDPOINT>): 
   return kept(world, { ...fields, secret, ...world.fresh('whep') })
 }
 
+const register = ({ world, input }: Call<typeof ENDPOINT>) => registerEndpoint(world, input)
+
 function updateEndpoint(call: Call<typeof CHANGES>): Endpoint {
   const endpoint = found(call.world, 'endpoint', call.id, 'NOT_FOUND')
   // The documents require no field here and show no other way to read an endpoint: a change of nothing shows it.
@@ -91,12 +93,7 @@ export const MERCHANT_OPERATIONS = [
     customerId: id,
     ...sumsOf(world, ({ customerId }) => customerId === id),
   })),
-  operation(
-    'POST /v3/webhook-endpoints',
-    { status: 201, input: ENDPOINT },
-    ({ world, input }) => registerEndpoint(world, input),
-    secretView,
-  ),
+  operation('POST /v3/webhook-endpoints', { status: 201, input: ENDPOINT }, register, secretView),
   operation('PATCH /v3/webhook-endpoints/:id', { input: CHANGES }, updateEndpoint, endpointView),
   operation('POST /v3/webhook-endpoints/:id/rotate-secret', {}, rotateSecret, secretView),
   operation('GET /v3/notification-preferences', {}, ({ world: { settings } }) => ({

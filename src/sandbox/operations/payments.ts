@@ -91,6 +91,8 @@ function receipt({ id, paymentReceivedAt, grossAmountCents, currency }: Payment)
   return Buffer.from(`${pdf}xref\n0 7\n${places}${trailer}`)
 }
 
+const leave = { input: CANCELED_CHECKOUT }
+
 export const PAYMENT_OPERATIONS = [
   listing('GET /v3/payments', { kind: 'payment', view: paymentView }),
   operation('GET /v3/payments/:id', {}, paymentNamed, paymentView),
@@ -100,12 +102,7 @@ export const PAYMENT_OPERATIONS = [
     numberedPage(call.world, call.input, { kind: 'payment', view: legacyPaymentView, only: filterOf(call) }),
   ),
   operation('GET /api/payment/:paymentId', {}, paymentNamed, legacyPaymentView),
-  onPayment(
-    'POST /api/payment/:paymentId/cancel',
-    { input: CANCELED_CHECKOUT },
-    cancelPayment,
-    legacyPaymentView,
-  ),
+  onPayment('POST /api/payment/:paymentId/cancel', leave, cancelPayment, legacyPaymentView),
   onPayment('POST /api/refund/:paymentId', { input: REFUND, idempotency: 'v2' }, legacyRefund),
 
   onPayment('POST /sandbox/payments/:id/pay', { input: PAY }, pay, paymentView),

@@ -51,6 +51,8 @@ const DELIVERIES = CURSOR_QUERY.extend({
 const deliveryNamed = ({ world, id }: Call) =>
   world.find('delivery', id) ?? refuse('NOT_FOUND', `There is no delivery ${id}.`)
 
+const send = (call: Call) => call.courier.sendNow(deliveryNamed(call))
+
 const deliveryView = (delivery: Delivery): object => ({
   ...shown(delivery, 'id eventId type status createdAt dueAt'),
   endpoint: delivery.endpointId,
@@ -68,12 +70,7 @@ export const SANDBOX_OPERATIONS = [
     const where = { endpointId: input.endpoint, status: input.status }
     return cursorPage(world, input, { kind: 'delivery', view: deliveryView, where })
   }),
-  operation(
-    'POST /sandbox/deliveries/:id/send',
-    { before: (call) => call.courier.sendNow(deliveryNamed(call)) },
-    deliveryNamed,
-    deliveryView,
-  ),
+  operation('POST /sandbox/deliveries/:id/send', { before: send }, deliveryNamed, deliveryView),
   operation('GET /sandbox/truth', { input: z.object({ at: INSTANT.optional() }) }, ({ world, input }) => {
     const { at = world.now } = input
     if (at > world.now)
