@@ -31,13 +31,16 @@ function typeOf(occurrence: Occurrence, generation: Generation): string | null {
   return other === undefined ? (wireTypeOf(occurrence, generation) ?? null) : other
 }
 
-export function tellPayment(world: World, occurrence: PaymentOccurrence, payment: Payment): void {
+// Each tells of a record, and gives it back
+
+export function tellPayment(world: World, occurrence: PaymentOccurrence, payment: Payment): Payment {
   const v3 = (): object => {
     const data = paymentData(payment, world)
     if (occurrence !== 'checkout.succeeded') return data
     return { object: 'checkout_session', id: payment.sessionId, status: 'completed', payment: data }
   }
   tell(world, occurrence, v3, () => legacyPaymentEvent(payment, world))
+  return payment
 }
 
 type SubscriptionType = Extract<SentEventType, `subscription.${string}`>
@@ -46,17 +49,20 @@ type SubscriptionType = Extract<SentEventType, `subscription.${string}`>
 export function tellSubscription(world: World, type: SubscriptionType, about: Subscription, last?: Payment) {
   const v2 = () => legacySubscriptionEvent(about, world, last)
   tell(world, type, () => subscriptionData(about, world), v2)
+  return about
 }
 
-export function tellCustomer(world: World, occurrence: CustomerEventType, customer: Customer): void {
+export function tellCustomer(world: World, occurrence: CustomerEventType, customer: Customer): Customer {
   tell(world, occurrence, () => ({ object: 'customer', ...customerView(customer) }))
+  return customer
 }
 
-export function tellMethod(world: World, what: 'attached' | 'detached', method: SavedMethod): void {
+export function tellMethod(world: World, what: 'attached' | 'detached', method: SavedMethod): SavedMethod {
   tell(world, `payment_method.${what}`, () => ({ object: 'payment_method', ...methodView(method) }))
+  return method
 }
 
-export function tellPayout(world: World, status: 'completed' | 'failed', payment: Payment): void {
+export function tellPayout(world: World, status: 'completed' | 'failed', payment: Payment): Payment {
   const { id: paymentId, merchantNetCents: amountCents, currency } = payment
   const id = world.makeId('pout')
   if (status === 'completed') tellPayment(world, 'payment.settled', payment)
@@ -64,6 +70,7 @@ export function tellPayout(world: World, status: 'completed' | 'failed', payment
   const about = status === 'failed' ? { paymentId } : { paidOutAt }
   const v3 = () => ({ object: 'payout', id, status, amountCents, currency, ...about })
   tell(world, `payout.${status}`, v3, () => settledEvent(payment, world, id))
+  return payment
 }
 
 /** Far enough for a shuffle of all that happens in a day. */

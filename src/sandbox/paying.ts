@@ -45,8 +45,7 @@ function assertPayable(world: World, payment: Payment): void {
   if (isPayable(payment, world.now) && !isOver) return
   const why = isOver ? `its subscription is ${subscription.status}` : `it is ${payment.status}`
   const late = payment.expiresAt !== null && world.now >= payment.expiresAt ? ' and past its deadline' : ''
-  const message = `The payment ${payment.id} can't be paid: ${why}${late}.`
-  refuse('INVALID_PAYMENT_STATUS_TRANSITION', message)
+  refuse('INVALID_PAYMENT_STATUS_TRANSITION', `The payment ${payment.id} can't be paid: ${why}${late}.`)
 }
 
 /** Everything that is paid has a customer: the hosted checkout asks for an email where none is known. */
@@ -75,9 +74,7 @@ export function customerByEmail(world: World, given: z.input<typeof CUSTOMER>): 
     deletedAt: null,
     card: 'success',
   } as const
-  const customer = world.put('customer', fields)
-  tellCustomer(world, 'customer.created', customer)
-  return customer
+  return tellCustomer(world, 'customer.created', world.put('customer', fields))
 }
 
 /** A name fills in only where none is known. */
@@ -89,9 +86,7 @@ export function fillIn(world: World, customer: Customer, given: Partial<z.input<
 }
 
 export function updateCustomer(world: World, changed: Customer): Customer {
-  const customer = world.update('customer', changed, {})
-  tellCustomer(world, 'customer.updated', customer)
-  return customer
+  return tellCustomer(world, 'customer.updated', world.update('customer', changed, {}))
 }
 
 /** What follows from where a payment stands now. */

@@ -9,7 +9,7 @@ import type { Context, Customer, Decline, DeclineCategory, Deposit, Payment, Pro
 import { NEW_PAYMENT, OUTCOMES, type Outcome, PAYMENT_MOVES, type PaymentStatus } from './model.js'
 import type { CryptoChoice } from './pricing.js'
 import { amountsOf, CARD_WINDOW_MS, CHAINS, quote, vatRateIn, WINDOW_MS } from './pricing.js'
-import type { World } from './world.js'
+import type { Change, World } from './world.js'
 
 const UNFINISHED: readonly PaymentStatus[] = ['PENDING', 'PENDING_3DS', 'PENDING_REDIRECT', 'PARTIAL']
 const UNPAID: readonly PaymentStatus[] = [...UNFINISHED, 'FAILED', 'DECLINED']
@@ -19,7 +19,7 @@ export function move(
   world: World,
   payment: Payment,
   status: PaymentStatus,
-  change: Partial<Payment> | ((at: number) => Partial<Payment>) = {},
+  change: Change<Payment> = {},
   ...occurrences: readonly PaymentOccurrence[]
 ): Payment {
   const moves: readonly PaymentStatus[] = PAYMENT_MOVES[payment.status]
@@ -27,11 +27,11 @@ export function move(
     const message = `The payment ${payment.id} is ${payment.status}: it can't become ${status}.`
     refuse('INVALID_PAYMENT_STATUS_TRANSITION', message)
   }
-  const at = world.tick()
-  const statusTimeline = [...payment.statusTimeline, { status, at }]
   const dueAt = UNFINISHED.includes(status) ? payment.expiresAt : null
-  const more = typeof change === 'function' ? change(at) : change
-  const moved = world.update('payment', payment, { status, statusTimeline, dueAt, ...more }, at)
+  const moved = world.update('payment', payment, (at) => {
+    const statusTimeline = [...payment.statusTimeline, { status, at }]
+    return { status, statusTimeline, dueAt, ...(typeof change === 'function' ? change(at) : change) }
+  })
   for (const occurrence of occurrences) tellPayment(world, occurrence, moved)
   return moved
 }
@@ -152,10 +152,8 @@ export function assertNotDeclined(payment: Payment, code: ServiceCode): Payment 
 export function complete(world: World, payment: Payment): Payment {
   const { now } = world
   const isCrypto = payment.deposit !== null
-  const times = {
-    paymentReceivedAt: payment.paymentReceivedAt ?? now,
-    ...(isCrypto && { paymentSettledAt: now }),
-  }
+  const settled = isCrypto && { paymentSettledAt: now }
+  const times = { paymentReceivedAt: payment.paymentReceivedAt ?? now, ...settled }
   const paid = move(world, payment, 'COMPLETED', times, 'payment.succeeded', 'payment.completed')
   if (isCrypto && paid.sessionId !== null) tellPayment(world, 'checkout.succeeded', paid)
   return paid
@@ -181,9 +179,7 @@ export function cancelCheckout(world: World, payment: Payment, reason: string | 
   if (!UNPAID.includes(payment.status)) {
     refuse('PAYMENT_NOT_CANCELABLE', `The payment is ${payment.status}: it can't be canceled.`)
   }
-  const canceled = withdraw(world, payment, reason)
-  tellPayment(world, 'checkout.canceled', canceled)
-  return canceled
+  return tellPayment(world, 'checkout.canceled', withdraw(world, payment, reason))
 }
 
 /** The same without telling anyone: what it would have paid for is gone. */
@@ -222,22 +218,18 @@ export function chargeBack(world: World, payment: Payment): Payment {
   if (!isHeld(payment)) {
     refuse('INVALID_PAYMENT_STATUS_TRANSITION', 'Only a paid card payment can be charged back.')
   }
-  const at = world.tick()
-  const disputed = world.update('payment', payment, { chargebackAt: at }, at)
-  tellPayment(world, 'payment.chargeback', disputed)
-  return disputed
+  const disputed = world.update('payment', payment, (at) => ({ chargebackAt: at }))
+  return tellPayment(world, 'payment.chargeback', disputed)
 }
 
 /** Pays a card payment out to the merchant; crypto settles on-chain by itself. */
 export function settle(world: World, payment: Payment, { outcome }: { outcome: 'success' | 'failed' }) {
   if (!isHeld(payment) || payment.paymentSettledAt !== null) {
-    const message = 'Only a paid card payment that is not yet settled can be.'
-    refuse('INVALID_PAYMENT_STATUS_TRANSITION', message)
+    refuse('INVALID_PAYMENT_STATUS_TRANSITION', 'Only a paid card payment that is not yet settled can be.')
   }
-  const at = outcome === 'success' ? world.tick() : null
-  const settled = at === null ? payment : world.update('payment', payment, { paymentSettledAt: at }, at)
-  tellPayout(world, at === null ? 'failed' : 'completed', settled)
-  return settled
+  if (outcome === 'failed') return tellPayout(world, 'failed', payment)
+  const settled = world.update('payment', payment, (at) => ({ paymentSettledAt: at }))
+  return tellPayout(world, 'completed', settled)
 }
 
 // Deposits: how much has come, how sure it is, and the swap on the way to the merchant

@@ -98,12 +98,12 @@ function applyChange(world: World, subscription: Subscription, change: Scheduled
   const { id, targetPriceId: productId, resetsAnchor } = change
   const { now } = world
   const currentCycleDueAt = now + cycleMs(world, productId)
-  const at = world.tick()
-  const changes = subscription.changes.map((one) => (one.id === id ? { ...one, appliedAt: at } : one))
   const anchor = resetsAnchor && { periodStart: now, currentCycleDueAt, dueAt: currentCycleDueAt }
-  const swapped = world.update('subscription', subscription, { productId, changes, ...anchor }, at)
-  tellSubscription(world, 'subscription.updated', swapped, payment)
-  return swapped
+  const swapped = world.update('subscription', subscription, (at) => {
+    const changes = subscription.changes.map((one) => (one.id === id ? { ...one, appliedAt: at } : one))
+    return { productId, changes, ...anchor }
+  })
+  return tellSubscription(world, 'subscription.updated', swapped, payment)
 }
 
 function withoutPendingChange(subscription: Subscription, at: number): readonly ScheduledChange[] {
@@ -125,9 +125,7 @@ function keepCard(world: World, { customerId, method }: Payment): void {
 
 export function attachMethod(world: World, customerId: string, type: SavedMethod['type']): SavedMethod {
   const fields = { ...world.fresh('pm'), customerId, type, last4: '4242', revokedAt: null }
-  const method = world.put('method', fields)
-  tellMethod(world, 'attached', method)
-  return method
+  return tellMethod(world, 'attached', world.put('method', fields))
 }
 
 /** The newest one that was not revoked. */
@@ -215,11 +213,7 @@ function attemptRenewal(world: World, subscription: Subscription, payment: Payme
 }
 
 /** @throws {ServiceError} `SUBSCRIPTION_NOT_CANCELABLE` */
-export function cancelSubscription(
-  world: World,
-  subscription: Subscription,
-  { atPeriodEnd }: Partial<Cancellation>,
-) {
+export function cancelSubscription(world: World, subscription: Subscription, how: Partial<Cancellation>) {
   const { status } = subscription
   if (!isRunning(subscription)) {
     refuse('SUBSCRIPTION_NOT_CANCELABLE', `The subscription is ${status}: it can't be canceled.`)
@@ -230,7 +224,7 @@ export function cancelSubscription(
     refuse('SUBSCRIPTION_NOT_CANCELABLE', message)
   }
   // While a renewal is past due, the period's end is over.
-  if (!atPeriodEnd || status === 'PAST_DUE') {
+  if (!how.atPeriodEnd || status === 'PAST_DUE') {
     return end(world, { ...subscription, cancelAtPeriodEnd: false }, 'CANCELED')
   }
   const changes = withoutPendingChange(subscription, world.now)
@@ -242,20 +236,12 @@ function end(world: World, subscription: Subscription, status: 'CANCELED' | 'EXP
   const isUnpaid = payment?.status === 'PENDING' || payment?.status === 'PARTIAL'
   // First, so that the end and what is told of it have the same instant.
   const last = isUnpaid ? withdraw(world, payment, 'subscription ended') : payment
-  const at = world.tick()
-  const changes = withoutPendingChange(subscription, at)
-  const over = {
-    status,
-    endedAt: at,
-    dueAt: null,
-    currentCycleDueAt: null,
-    nextRenewalAttemptAt: null,
-    changes,
-  }
-  const ended = world.update('subscription', subscription, over, at)
+  const ended = world.update('subscription', subscription, (at) => ({
+    ...{ status, endedAt: at, dueAt: null, currentCycleDueAt: null, nextRenewalAttemptAt: null },
+    changes: withoutPendingChange(subscription, at),
+  }))
   const told = status === 'CANCELED' ? 'subscription.canceled' : 'subscription.expired'
-  tellSubscription(world, told, ended, last)
-  return ended
+  return tellSubscription(world, told, ended, last)
 }
 
 // Upgrades and downgrades
@@ -324,9 +310,9 @@ function restOf({ periodStart: start, currentCycleDueAt: end }: Subscription, no
 
 /** Calls a pending change off, for a newer one or for none. */
 function replaceChange(world: World, subscription: Subscription, ...newer: ScheduledChange[]): Subscription {
-  const at = world.tick()
-  const changes = [...withoutPendingChange(subscription, at), ...newer]
-  return world.update('subscription', subscription, { changes }, at)
+  return world.update('subscription', subscription, (at) => ({
+    changes: [...withoutPendingChange(subscription, at), ...newer],
+  }))
 }
 
 /** @throws {ServiceError} `UPGRADE_REQUIRES_CARD`, `PLAN_CHANGE_DECLINED`, with the charge staying on record */

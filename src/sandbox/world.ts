@@ -66,6 +66,9 @@ interface Row {
   readonly event: string | null
 }
 
+/** What becomes of a record, which may depend on the instant of the change. */
+export type Change<One> = Partial<One> | ((at: number) => Partial<One>)
+
 export type World = ReturnType<typeof openWorld>
 
 /** @throws SQLite's own errors; `SQLITE_BUSY`: another sandbox runs on the file; `NOT_A_SANDBOX` */
@@ -185,8 +188,10 @@ export function openWorld(file: string | null, first: Settings) {
       if (kind === 'endpoint') endpoints = null
       return record
     },
-    update<K extends Kind>(kind: K, record: Records[K], change: Partial<Records[K]>, at = state.tick()) {
-      return records.put(kind, { ...record, ...change, updatedAt: at })
+    update<K extends Kind>(kind: K, record: Records[K], change: Change<Records[K]>): Records[K] {
+      const at = state.tick()
+      const changed = typeof change === 'function' ? change(at) : change
+      return records.put(kind, { ...record, ...changed, updatedAt: at })
     },
     find<K extends Kind>(kind: K, id: string | null): Records[K] | undefined {
       if (id === null) return undefined

@@ -57,14 +57,14 @@ function changeCustomer(world: World, customer: Customer, input: object): Custom
 function deleteCustomer(world: World, customer: Customer): object {
   const saved = world.list('method', { customerId: customer.id }).filter(isSaved)
   for (const method of saved) revoke(world, method)
-  const at = world.tick()
-  tellCustomer(world, 'customer.deleted', world.update('customer', customer, { deletedAt: at }, at))
+  const deleted = world.update('customer', customer, (at) => ({ deletedAt: at }))
+  tellCustomer(world, 'customer.deleted', deleted)
   return { id: customer.id, deleted: true }
 }
 
 function revoke(world: World, method: SavedMethod): void {
-  const at = world.tick()
-  tellMethod(world, 'detached', world.update('method', method, { revokedAt: at }, at))
+  const revoked = world.update('method', method, (at) => ({ revokedAt: at }))
+  tellMethod(world, 'detached', revoked)
 }
 
 function methodNamed(call: Call): SavedMethod {

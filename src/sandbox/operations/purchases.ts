@@ -134,23 +134,21 @@ function purchased({ id, metadata, customFields }: Payment, baseUrl: string) {
   return { paymentId: id, paymentUrl: checkoutUrl(baseUrl, id), metadata, customFields }
 }
 
+const SUBSCRIPTION_PAID = SUBSCRIPTION.extend(INSTRUMENT.shape)
+
 export const PURCHASE_OPERATIONS = [
   operation('POST /v3/payments', { status: 201, input: PURCHASE.extend(INSTRUMENT.shape) }, (call) => {
     const { card } = call.input
     const payment = startPayment(call, oneTimePayment(call, { ...(card && { capture: card.capture }) }))
     return { ...paymentView(payment, call.world), paymentUrl: checkoutUrl(call.baseUrl(), payment.id) }
   }),
-  operation(
-    'POST /v3/subscriptions',
-    { status: 201, input: SUBSCRIPTION.extend(INSTRUMENT.shape) },
-    (call) => {
-      const { payment: first, subscription: created } = subscribe(call, {})
-      const payment = assertNotDeclined(startPayment(call, first), 'FIRST_PAYMENT_DECLINED')
-      const subscription = call.world.find('subscription', created.id) ?? created
-      const paymentUrl = checkoutUrl(call.baseUrl(), payment.id)
-      return { ...wholeSubscriptionView(subscription), payment: paymentView(payment, call.world), paymentUrl }
-    },
-  ),
+  operation('POST /v3/subscriptions', { status: 201, input: SUBSCRIPTION_PAID }, (call) => {
+    const { payment: first, subscription: created } = subscribe(call, {})
+    const payment = assertNotDeclined(startPayment(call, first), 'FIRST_PAYMENT_DECLINED')
+    const subscription = call.world.find('subscription', created.id) ?? created
+    const paymentUrl = checkoutUrl(call.baseUrl(), payment.id)
+    return { ...wholeSubscriptionView(subscription), payment: paymentView(payment, call.world), paymentUrl }
+  }),
   operation('POST /v3/checkout/sessions', { status: 201, input: CHECKOUT_SESSION }, createSession),
   operation('POST /api/payment/create', { status: 201, input: PURCHASE }, (call) =>
     purchased(oneTimePayment(call, endless(call)), call.baseUrl()),
