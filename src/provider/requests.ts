@@ -124,8 +124,8 @@ export const SETUP_INTENT = z.object({
 })
 
 const REASON = orNull(z.string().max(1000))
-export const CANCELED_CHECKOUT = z.object({ reason: REASON })
-export type CanceledCheckout = Readonly<z.output<typeof CANCELED_CHECKOUT>>
+export const CANCEL_CHECKOUT = z.object({ reason: REASON })
+export type CancelCheckout = Readonly<z.output<typeof CANCEL_CHECKOUT>>
 export const REFUND = z.object({
   /** Left out: all that is left. */
   amountInCents: z.int().min(1).optional(),
@@ -147,8 +147,8 @@ export const PLAN_CHANGE = z.object({
   cancelUrl: orNull(WEB_URL),
 })
 export type PlanChange = Readonly<z.output<typeof PLAN_CHANGE>>
-export const CANCELED_PLAN_CHANGE = z.object({ scheduledChangeId: TEXT.optional() })
-export type CanceledPlanChange = Readonly<z.output<typeof CANCELED_PLAN_CHANGE>>
+export const CANCEL_CHANGE = z.object({ scheduledChangeId: TEXT.optional() })
+export type CancelChange = Readonly<z.output<typeof CANCEL_CHANGE>>
 
 export const WEBHOOK_ENDPOINT = z.object({
   url: WEB_URL,

@@ -2,15 +2,7 @@
 
 import { z } from 'zod'
 import { orNull } from '../provider/event.js'
-import type {
-  CardMethod,
-  CONTEXT,
-  Currency,
-  DISCOUNT,
-  Method,
-  PRODUCT,
-  PURCHASE,
-} from '../provider/requests.js'
+import type { CardMethod, CONTEXT, DISCOUNT, Method, PRODUCT, PURCHASE } from '../provider/requests.js'
 import { COUNTRY, EMAIL, NAME, TEXT, WEBHOOK_ENDPOINT } from '../provider/requests.js'
 import { isServiceCode } from '../provider/service-codes.js'
 
@@ -135,7 +127,7 @@ export interface Payment extends Dated, Context, Readonly<typeof NEW_PAYMENT> {
   readonly purpose: 'one_time' | 'cycle' | 'plan_change'
   readonly statusTimeline: readonly { readonly status: PaymentStatus; readonly at: number }[]
   readonly priceCents: number
-  readonly currency: Currency
+  readonly currency: Product['currency']
   readonly taxInclusive: boolean
   readonly expiresAt: number | null
   /** When the clock alone will do something to it: what follows from its status then. */

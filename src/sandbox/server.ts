@@ -5,7 +5,6 @@ import { setTimeout as wait } from 'node:timers/promises'
 import express, { type ErrorRequestHandler, type Express, type Request, type Response } from 'express'
 import { z } from 'zod'
 import { KEY_HEADER, MAX_IDEMPOTENCY_KEY_LENGTH } from '../provider/requests.js'
-import { isServiceCode } from '../provider/service-codes.js'
 import { checkoutRoutes, isSame } from './checkout.js'
 import { refuse, refuseField, refuseFields, ServiceError } from './codes.js'
 import { DAY_MS, type KeptAnswer } from './model.js'
@@ -53,9 +52,9 @@ export function createApp(engine: Engine, key: string): Express {
       return void res.status(kept.status).json(kept.body)
     }
     if (keyed && running.has(keyed.id)) {
+      const code = keyed.form === 'v2' ? 'IDEMPOTENCY_REQUEST_IN_PROGRESS' : 'IDEMPOTENCY_KEY_CONFLICT'
       const message = 'The first request with this key is still being worked on. Try again later.'
-      if (keyed.form === 'v2') refuse('IDEMPOTENCY_REQUEST_IN_PROGRESS', message)
-      refuse('IDEMPOTENCY_KEY_CONFLICT', message, { status: 409 })
+      refuse(code, message, { status: 409 })
     }
     if (keyed) running.add(keyed.id)
     try {
@@ -187,9 +186,7 @@ async function answerOnRequest(world: World, { method, path, generation }: Opera
   })
   if (asked === null) return
   if (asked.slowMs > 0) await wait(asked.slowMs)
-  if (asked.code !== null && isServiceCode(asked.code)) {
-    refuse(asked.code, 'This answer was asked for: see POST /sandbox/faults.')
-  }
+  if (asked.code !== null) refuse(asked.code, 'This answer was asked for: see POST /sandbox/faults.')
 }
 
 const success = (data: unknown): object => ({ success: true, data })

@@ -1,20 +1,13 @@
 /* One subscription: its cycles, its dunning, its changes of plan by the eight rules of the v3 document, its end. */
 
-import type { CanceledPlanChange, Cancellation, PlanChange } from '../provider/requests.js'
+import type { CancelChange, Cancellation, PlanChange } from '../provider/requests.js'
 import { CARD_METHODS, CONTEXT } from '../provider/requests.js'
 import { refuse } from './codes.js'
 import { tellMethod, tellSubscription } from './events.js'
 import type { Payment, Product, SavedMethod, ScheduledChange, Subscription } from './model.js'
 import { DAY_MS, NEW_SUBSCRIPTION } from './model.js'
-import {
-  assertNotDeclined,
-  chargeCard,
-  chooseMethod,
-  createPayment,
-  outcomeOf,
-  type PaymentSpec,
-  withdraw,
-} from './payment.js'
+import type { PaymentSpec } from './payment.js'
+import { assertNotDeclined, chargeCard, chooseMethod, createPayment, outcomeOf, withdraw } from './payment.js'
 import { pendingChange } from './views-v3.js'
 import type { World } from './world.js'
 
@@ -27,9 +20,7 @@ export function isIncomplete({ status }: Subscription): boolean {
   return status === 'INCOMPLETE' || status === 'PENDING_3DS' || status === 'PENDING_REDIRECT'
 }
 
-export function isRunning({ status }: Subscription): boolean {
-  return status === 'ACTIVE' || status === 'PAST_DUE'
-}
+export const isRunning = ({ status }: Subscription): boolean => status === 'ACTIVE' || status === 'PAST_DUE'
 
 /** What its first payment takes, and how often it is paid; null: until somebody ends it. */
 type SubscriptionSpec = Omit<PaymentSpec, 'purpose'> & Pick<Subscription, 'totalCycles'>
@@ -112,9 +103,8 @@ function withoutPendingChange(subscription: Subscription, at: number): readonly 
   )
 }
 
-function cycleMs(world: World, productId: string): number {
-  return (world.find('product', productId)?.frequencyInDays ?? 30) * DAY_MS
-}
+const cycleMs = (world: World, productId: string): number =>
+  (world.find('product', productId)?.frequencyInDays ?? 30) * DAY_MS
 
 /** The card that paid is kept for the charges to come, unless one is kept already. */
 function keepCard(world: World, { customerId, method }: Payment): void {
@@ -350,7 +340,7 @@ export function upgradeCharged(world: World, subscription: Subscription, payment
 }
 
 /** Calls a queued change off, the named one or any. @throws {ServiceError} `NO_SCHEDULED_PLAN_CHANGE`, `PLAN_CHANGE_NOT_CANCELABLE` */
-export function cancelPlanChange(world: World, subscription: Subscription, named: CanceledPlanChange) {
+export function cancelPlanChange(world: World, subscription: Subscription, named: CancelChange) {
   const { scheduledChangeId: id } = named
   const pending = pendingChange(subscription)
   const change = id === undefined ? pending : subscription.changes.find((one) => one.id === id)

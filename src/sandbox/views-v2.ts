@@ -27,9 +27,9 @@ const LEGACY_NAMES = {
 /** Where the status alone does not tell. */
 const OTHER_NAMES = ['INITIATED', 'CHARGEBACK', 'TX_SUCCESS', 'CHECKOUT_FAILED'] as const
 
-export const LEGACY_PAYMENT_STATUSES = [...OTHER_NAMES, ...Object.values(LEGACY_NAMES)]
+export const LEGACY_STATUSES = [...OTHER_NAMES, ...Object.values(LEGACY_NAMES)]
 
-export function legacyStatus(payment: Payment): (typeof LEGACY_PAYMENT_STATUSES)[number] {
+export function legacyStatus(payment: Payment): (typeof LEGACY_STATUSES)[number] {
   const { status, chargebackAt, method, deposit, statusTimeline } = payment
   const name = LEGACY_NAMES[status]
   if (chargebackAt !== null) return 'CHARGEBACK'

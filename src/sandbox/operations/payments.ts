@@ -2,10 +2,10 @@
 
 import { z } from 'zod'
 import { orNull } from '../../provider/event.js'
-import type { CanceledCheckout, Refund } from '../../provider/requests.js'
+import type { CancelCheckout, Refund } from '../../provider/requests.js'
 import {
-  CANCELED_CHECKOUT,
-  CANCELED_PLAN_CHANGE,
+  CANCEL_CHANGE,
+  CANCEL_CHECKOUT,
   CANCELLATION,
   EMAIL,
   PLAN_CHANGE,
@@ -17,12 +17,7 @@ import type { Payment } from '../model.js'
 import { followed, PAY, pay } from '../paying.js'
 import { cancelCheckout, capture, chargeBack, refund, settle, voidPayment } from '../payment.js'
 import { cancelPlanChange, cancelSubscription, changePlan, isIncomplete } from '../subscription.js'
-import {
-  LEGACY_PAYMENT_STATUSES,
-  legacyPaymentView,
-  legacyStatus,
-  legacySubscriptionView,
-} from '../views-v2.js'
+import { LEGACY_STATUSES, legacyPaymentView, legacyStatus, legacySubscriptionView } from '../views-v2.js'
 import { changeView, emailOf, paymentView, subscriptionView, wholeSubscriptionView } from '../views-v3.js'
 import type { World } from '../world.js'
 import { actOn, type Call, listing, named, numberedPage, operation, PAGE_QUERY } from './operation.js'
@@ -36,7 +31,7 @@ const captured = (world: World, payment: Payment) => followed(world, capture(wor
 
 const FILTERED_PAGE = PAGE_QUERY.extend({
   currency: z.string().max(20).toUpperCase().optional(),
-  status: z.enum(LEGACY_PAYMENT_STATUSES).optional(),
+  status: z.enum(LEGACY_STATUSES).optional(),
   customerEmail: EMAIL.toLowerCase().optional(),
 })
 
@@ -49,7 +44,7 @@ function filterOf({ world, input }: Call<typeof FILTERED_PAGE>) {
     (!customerEmail || emailOf(payment, world)?.toLowerCase() === customerEmail)
 }
 
-function cancelPayment(world: World, payment: Payment, { reason }: CanceledCheckout): Payment {
+function cancelPayment(world: World, payment: Payment, { reason }: CancelCheckout): Payment {
   const subscription = world.find('subscription', payment.subscriptionId)
   const isFirst = payment.purpose === 'cycle' && subscription !== undefined && isIncomplete(subscription)
   if (subscription !== undefined && !isFirst && payment.canceledAt === null) {
@@ -91,7 +86,7 @@ function receipt({ id, paymentReceivedAt, grossAmountCents, currency }: Payment)
   return Buffer.from(`${pdf}xref\n0 7\n${places}${trailer}`)
 }
 
-const leave = { input: CANCELED_CHECKOUT }
+const leave = { input: CANCEL_CHECKOUT }
 
 export const PAYMENT_OPERATIONS = [
   listing('GET /v3/payments', { kind: 'payment', view: paymentView }),
@@ -140,7 +135,7 @@ function actionFor({ id, status }: Payment, baseUrl: string): object {
 const subscriptionNamed = named('subscription', 'SUBSCRIPTION_NOT_FOUND')
 const onSubscription = actOn(subscriptionNamed)
 const cancel = { input: CANCELLATION }
-const callOff = { input: CANCELED_PLAN_CHANGE }
+const callOff = { input: CANCEL_CHANGE }
 
 export const SUBSCRIPTION_OPERATIONS = [
   listing('GET /v3/subscriptions', { kind: 'subscription', view: subscriptionView }),
