@@ -97,7 +97,7 @@ export const PURCHASE = CONTEXT.extend({
 /** How often a subscription is paid; left out: until somebody ends it. */
 export const SUBSCRIPTION = PURCHASE.extend({ totalCycles: orNull(z.int().min(1).max(1000)) })
 
-export const CHECKOUT_SESSION = PURCHASE.extend({
+export const SESSION = PURCHASE.extend({
   mode: z.enum(['payment', 'subscription']).optional(),
   paymentMethods: RAILS.optional(),
   expiresInMinutes: z.int().min(1).max(1440).default(60),

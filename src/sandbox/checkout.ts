@@ -80,11 +80,7 @@ export function sessionToken({ settings }: World, id: string): string {
   return `${id}.${signature.digest('base64url')}`
 }
 
-/**
- * The payment that an address of the checkout names.
- * @throws {ServiceError} `PAYMENT_NOT_FOUND`, `CHECKOUT_SESSION_NOT_FOUND`, `CHECKOUT_SESSION_EXPIRED`,
- * `CHECKOUT_SESSION_INVALID_SIGNATURE`
- */
+/** @throws {ServiceError} if the address of a checkout is forged, has expired, or names no payment */
 export function checkoutNamed(world: World, name: string): Payment {
   const [id = ''] = name.split('.')
   const isSession = id.startsWith('cs_')
@@ -186,10 +182,7 @@ function forms(payment: Payment, product: Product | undefined): SafeHtml {
 
 const cardForm = (payment: Payment): SafeHtml =>
   html`<form method="post"><fieldset><legend>Pay by card</legend>${questions(payment)}
-    <label>How<select name="method">
-      <option value="CARD">By card</option>
-      <option value="WALLET_A">By wallet A</option>
-      <option value="WALLET_B">By wallet B</option></select></label>
+    ${choice('How', 'method', ['CARD', 'By card'], ['WALLET_A', 'By wallet A'], ['WALLET_B', 'By wallet B'])}
     <label>Which card<select name="outcome">
       <option value="success">a card that works</option>
       <option value="3ds_required">a card whose bank asks first (3DS)</option>
@@ -203,19 +196,13 @@ function depositForm(payment: Payment, { acceptedChains, acceptedAssets }: Produ
   const nameOf = (id: number): string => CHAINS[id]?.name ?? ''
   const pairs = acceptedChains.flatMap((id) => acceptedAssets.map((one) => [id, one] as const))
   const offers = pairs.filter(([id, one]) => assetOf(id, one) !== undefined)
-  const choice = payment.deposit
+  const assets = offers.map(([id, one]) => [`${id} ${one}`, `${one} on ${nameOf(id)}`] as const)
+  const what = payment.deposit
     ? html`<p>${received} of ${expected} received, in ${symbol} on ${nameOf(chainId)}, smallest unit.</p>`
-    : html`<label>What<select name="asset">${offers.map(([id, one]) =>
-        option({ value: `${id} ${one}`, label: `${one} on ${nameOf(id)}` }),
-      )}</select></label>`
-  return html`<form method="post"><fieldset><legend>Send a deposit</legend>${questions(payment)}${choice}
-    <label>How much<select name="share">
-      <option value="">all that is missing</option>
-      <option value="0.5">half</option>
-      <option value="1.5">half as much again</option></select></label>
-    <label>Confirmations<select name="confirmations">
-      <option value="">all at once</option>
-      <option value="1">one by one</option></select></label>
+    : choice('What', 'asset', ...assets)
+  return html`<form method="post"><fieldset><legend>Send a deposit</legend>${questions(payment)}${what}
+    ${choice('How much', 'share', ['', 'all that is missing'], ['0.5', 'half'], ['1.5', 'half as much again'])}
+    ${choice('Confirmations', 'confirmations', ['', 'all at once'], ['1', 'one by one'])}
     <button name="method" value="CRYPTO">Send the deposit</button></fieldset></form>`
 }
 
@@ -232,7 +219,7 @@ function questions(payment: Payment): SafeHtml {
   const asked = questionsOf(payment).map(({ label, required, placeholder, options }, index) => {
     const attributes = html`name="custom-${index}"${required ? html` required` : null}`
     const control = options
-      ? html`<select ${attributes}>${options.map(option)}</select>`
+      ? html`<select ${attributes}>${options.map(({ value, label: text }) => option([value, text]))}</select>`
       : html`<input ${attributes} placeholder="${placeholder}">`
     return html`<label>${label}${control}</label>`
   })
@@ -240,8 +227,10 @@ function questions(payment: Payment): SafeHtml {
   return html`${payment.customerId === null ? email : null}${asked}`
 }
 
-const option = ({ value, label }: { readonly value: string; readonly label: string }): SafeHtml =>
-  html`<option value="${value}">${label}</option>`
+type Option = readonly [value: string, text: string]
+const option = ([value, text]: Option): SafeHtml => html`<option value="${value}">${text}</option>`
+const choice = (label: string, name: string, ...options: readonly Option[]): SafeHtml =>
+  html`<label>${label}<select name="${name}">${options.map(option)}</select></label>`
 
 const note = (text: string | SafeHtml, role: 'status' | 'alert' = 'status'): SafeHtml =>
   html`<p role="${role}" class="note">${text}</p>`

@@ -73,9 +73,8 @@ export function createPayment(world: World, spec: PaymentSpec): Payment {
   })
 }
 
-export function isPayable({ status, expiresAt }: Payment, now: number): boolean {
-  return UNPAID.includes(status) && (expiresAt === null || now < expiresAt)
-}
+export const isPayable = ({ status, expiresAt }: Payment, now: number): boolean =>
+  UNPAID.includes(status) && (expiresAt === null || now < expiresAt)
 
 /**
  * Notes how the buyer pays; for crypto, quotes the deposit. The first choice begins the checkout.
@@ -183,9 +182,8 @@ export function cancelCheckout(world: World, payment: Payment, reason: string | 
 }
 
 /** The same without telling anyone: what it would have paid for is gone. */
-export function withdraw(world: World, payment: Payment, cancelReason: string | null): Payment {
-  return move(world, payment, 'CANCELED', (at) => ({ cancelReason, canceledAt: at }))
-}
+export const withdraw = (world: World, payment: Payment, cancelReason: string | null): Payment =>
+  move(world, payment, 'CANCELED', (at) => ({ cancelReason, canceledAt: at }))
 
 /** Paid by card, and not all of it is refunded or charged back. */
 function isHeld({ status, deposit, chargebackAt }: Payment): boolean {

@@ -1,7 +1,4 @@
-/*
- * The payments service on one's own machine: the documented API of both generations, its rules, its webhooks, its
- * checkout, and a clock that can be moved. Nothing of the daemon is in it.
- */
+/* The payments service on one's own machine, with a clock that can be moved. Nothing of the daemon is in it. */
 
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'

@@ -17,8 +17,6 @@ import { PURCHASE_OPERATIONS } from './operations/purchases.js'
 import { SANDBOX_OPERATIONS } from './operations/sandbox.js'
 import type { World } from './world.js'
 
-const BODY_LIMIT = '1mb'
-
 /** Everything that the sandbox serves, but for the checkout's pages. */
 export const OPERATIONS: readonly Operation[] = [
   ...PRODUCT_OPERATIONS,
@@ -82,7 +80,7 @@ export function createApp(engine: Engine, key: string): Express {
   }
 
   const checkKey = checkOf(key)
-  const json = express.json({ type: () => true, strict: false, limit: BODY_LIMIT })
+  const json = express.json({ type: () => true, strict: false, limit: '1mb' })
   for (const operation of OPERATIONS) {
     const verb = operation.method.toLowerCase() as 'get' | 'post' | 'patch' | 'delete'
     const checks = operation.generation === 'open' ? [json] : [checkKey, json]
@@ -124,7 +122,6 @@ interface Keyed {
 
 const IN_BODY = z.object({ idempotencyKey: z.string() })
 
-/** The key of a request, if it has one that counts. */
 function keyOf({ idempotency }: Operation, req: Request): Keyed | null {
   if (idempotency === 'none') return null
   const inBody = idempotency === 'v2' ? IN_BODY.safeParse(req.body).data?.idempotencyKey : undefined

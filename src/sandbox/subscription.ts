@@ -16,9 +16,8 @@ const ATTEMPT_DAYS = [0, 1, 3, 6, 10, 15, 22, 30]
 /** How long a lapsed crypto cycle may still be paid. */
 const GRACE_MS = 7 * DAY_MS
 
-export function isIncomplete({ status }: Subscription): boolean {
-  return status === 'INCOMPLETE' || status === 'PENDING_3DS' || status === 'PENDING_REDIRECT'
-}
+export const isIncomplete = ({ status }: Subscription): boolean =>
+  status === 'INCOMPLETE' || status === 'PENDING_3DS' || status === 'PENDING_REDIRECT'
 
 export const isRunning = ({ status }: Subscription): boolean => status === 'ACTIVE' || status === 'PAST_DUE'
 

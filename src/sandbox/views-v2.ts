@@ -105,7 +105,6 @@ export function legacySubscriptionEvent(subscription: Subscription, world: World
   return legacySubscriptionData(paidUntil, last ? inEvents(last) : null, person, context)
 }
 
-/** One payout of one payment. */
 export function settledEvent(payment: Payment, world: World, id: string): object {
   const { merchantNetCents: payoutAmountCents, paymentSettledAt } = payment
   const payout = { id, payoutAmountCents, paidOutAt: paymentSettledAt ?? world.now }

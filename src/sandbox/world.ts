@@ -136,11 +136,7 @@ function createState(settings: Settings) {
   return state
 }
 
-/**
- * @param file null: in memory, forgotten at the end
- * @param first what the settings are if the file is new
- * @throws what opening the file does
- */
+/** @param file null: in memory, forgotten at the end. @param first what the settings of a new file are */
 export function openWorld(file: string | null, first: Settings) {
   const db = openFile(file)
   const statements = new Map<string, Sqlite.Statement<unknown[], Row>>()

@@ -10,20 +10,8 @@ import { attachMethod } from '../subscription.js'
 import { customerPaymentView, legacyCustomerView } from '../views-v2.js'
 import { customerView, methodView } from '../views-v3.js'
 import type { World } from '../world.js'
-import {
-  actOn,
-  type Call,
-  CURSOR_QUERY,
-  changesOf,
-  cursorPage,
-  found,
-  listing,
-  named,
-  numberedPage,
-  operation,
-  PAGE_QUERY,
-  updated,
-} from './operation.js'
+import { CURSOR_QUERY, cursorPage, listing, numberedPage, PAGE_QUERY } from './lists.js'
+import { actOn, type Call, changesOf, found, named, operation, updated } from './operation.js'
 
 const isThere = ({ deletedAt }: Customer): boolean => deletedAt === null
 const isSaved = ({ revokedAt }: SavedMethod): boolean => revokedAt === null

@@ -20,7 +20,8 @@ import { cancelPlanChange, cancelSubscription, changePlan, isIncomplete } from '
 import { LEGACY_STATUSES, legacyPaymentView, legacyStatus, legacySubscriptionView } from '../views-v2.js'
 import { changeView, emailOf, paymentView, subscriptionView, wholeSubscriptionView } from '../views-v3.js'
 import type { World } from '../world.js'
-import { actOn, type Call, listing, named, numberedPage, operation, PAGE_QUERY } from './operation.js'
+import { listing, numberedPage, PAGE_QUERY } from './lists.js'
+import { actOn, type Call, named, operation } from './operation.js'
 
 const paymentNamed = named('payment', 'PAYMENT_NOT_FOUND')
 const onPayment = actOn(paymentNamed)
@@ -86,7 +87,7 @@ function receipt({ id, paymentReceivedAt, grossAmountCents, currency }: Payment)
   return Buffer.from(`${pdf}xref\n0 7\n${places}${trailer}`)
 }
 
-const leave = { input: CANCEL_CHECKOUT }
+const withReason = { input: CANCEL_CHECKOUT }
 
 export const PAYMENT_OPERATIONS = [
   listing('GET /v3/payments', { kind: 'payment', view: paymentView }),
@@ -97,7 +98,7 @@ export const PAYMENT_OPERATIONS = [
     numberedPage(call.world, call.input, { kind: 'payment', view: legacyPaymentView, only: filterOf(call) }),
   ),
   operation('GET /api/payment/:paymentId', {}, paymentNamed, legacyPaymentView),
-  onPayment('POST /api/payment/:paymentId/cancel', leave, cancelPayment, legacyPaymentView),
+  onPayment('POST /api/payment/:paymentId/cancel', withReason, cancelPayment, legacyPaymentView),
   onPayment('POST /api/refund/:paymentId', { input: REFUND, idempotency: 'v2' }, legacyRefund),
 
   onPayment('POST /sandbox/payments/:id/pay', { input: PAY }, pay, paymentView),

@@ -5,7 +5,8 @@ import type { Product } from '../model.js'
 import { CHAIN_IDS, CHAINS } from '../pricing.js'
 import { productFields, productView } from '../views-v3.js'
 import type { World } from '../world.js'
-import { actOn, type Call, changesOf, listing, named, operation, updated } from './operation.js'
+import { listing } from './lists.js'
+import { actOn, type Call, changesOf, named, operation, updated } from './operation.js'
 
 const LEAST_CARD_CENTS = 200
 

@@ -1,14 +1,7 @@
 /* What begins with a purchase: payments, subscriptions and checkout sessions. */
 
 import { formatInstant } from '../../provider/instant.js'
-import {
-  CHECKOUT_SESSION,
-  CONTEXT,
-  DISCOUNT,
-  INSTRUMENT,
-  PURCHASE,
-  SUBSCRIPTION,
-} from '../../provider/requests.js'
+import { CONTEXT, DISCOUNT, INSTRUMENT, PURCHASE, SESSION, SUBSCRIPTION } from '../../provider/requests.js'
 import type { ServiceCode } from '../../provider/service-codes.js'
 import { checkoutUrl, sessionToken } from '../checkout.js'
 import { refuse, refuseField } from '../codes.js'
@@ -104,19 +97,19 @@ function startPayment({ world, input }: Call<typeof INSTRUMENT>, payment: Paymen
   return pay(world, payment, { method: method ?? 'CARD', outcome: outcomeOf(token) })
 }
 
-function createSession(call: Call<typeof CHECKOUT_SESSION>): object {
+function createSession(call: Call<typeof SESSION>): object {
   const { world, input, baseUrl } = call
-  const { mode } = input
   const product = found(world, 'product', input.productId, 'PRODUCT_NOT_FOUND')
   const { status, frequencyInDays, paymentMethods } = product
   const isRecurring = frequencyInDays !== null
   const missing = input.paymentMethods?.find((method) => !paymentMethods.includes(method))
   if (status !== 'ACTIVE') refuse('CHECKOUT_PRODUCT_INACTIVE', `The product is ${status}.`)
   if (missing) refuse('CHECKOUT_METHOD_NOT_AVAILABLE', `The product does not take ${missing}.`)
-  if (mode === 'subscription' && !isRecurring) {
+  if (input.mode === 'subscription' && !isRecurring) {
     refuse('CHECKOUT_SUBSCRIPTION_REQUIRES_RECURRING_PRODUCT', 'The product is not recurring.')
   }
-  if (mode === 'payment' && isRecurring) refuseField('mode', 'must be subscription for a recurring product')
+  if (input.mode === 'payment' && isRecurring)
+    refuseField('mode', 'must be subscription for a recurring product')
   const expiresAt = world.now + input.expiresInMinutes * 60_000
   const spec = { ...orderOf(call, product), hasSession: true, expiresAt }
   const { payment, subscription = null } = isRecurring
@@ -149,7 +142,7 @@ export const PURCHASE_OPERATIONS = [
     const paymentUrl = checkoutUrl(call.baseUrl(), payment.id)
     return { ...wholeSubscriptionView(subscription), payment: paymentView(payment, call.world), paymentUrl }
   }),
-  operation('POST /v3/checkout/sessions', { status: 201, input: CHECKOUT_SESSION }, createSession),
+  operation('POST /v3/checkout/sessions', { status: 201, input: SESSION }, createSession),
   operation('POST /api/payment/create', { status: 201, input: PURCHASE }, (call) =>
     purchased(oneTimePayment(call, endless(call)), call.baseUrl()),
   ),

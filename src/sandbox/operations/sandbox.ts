@@ -8,17 +8,16 @@ import { DAY_MS, DELIVERY_STATUSES, type Delivery, DURATION_MS, FAULTS } from '.
 import { accessAt } from '../truth.js'
 import { shown } from '../views-v3.js'
 import type { World } from '../world.js'
-import { type Call, CURSOR_QUERY, cursorPage, found, operation } from './operation.js'
+import { CURSOR_QUERY, cursorPage } from './lists.js'
+import { type Call, found, operation } from './operation.js'
 
 /** Ten years: more is a slip of the hand. */
 const FURTHEST_MS = 3_660 * DAY_MS
 
+const BY_OR_TO = { path: ['by'], message: 'send by or to' }
 const ADVANCE = z
   .object({ by: DURATION_MS.optional(), to: INSTANT.optional() })
-  .refine(({ by, to }) => (by === undefined) !== (to === undefined), {
-    path: ['by'],
-    message: 'send by or to',
-  })
+  .refine(({ by, to }) => (by === undefined) !== (to === undefined), BY_OR_TO)
 
 const clock = ({ world }: Call): object => ({ now: formatInstant(world.now) })
 
