@@ -8,9 +8,8 @@ import { isPaymentsApiError } from '../payments-api/failure.js'
 import type { WebhookEndpoint } from '../payments-api/wire.js'
 import type { Endpoint } from '../provider/endpoint.js'
 import type { Environment, Generation } from '../provider/event.js'
-import { PAYMENT_EVENT_TYPES, SUBSCRIPTION_EVENT_TYPES } from '../provider/event-types.js'
+import { PAYMENT_EVENT_TYPES, SUBSCRIPTION_EVENT_TYPES, WIRE_TYPES } from '../provider/event-types.js'
 import { isReportedEventId } from '../provider/ids.js'
-import { SAMPLE_TYPES } from '../provider/sample-event.js'
 import { loadPaces } from '../store/deliveries.js'
 import { readEvent, readEventPage } from '../store/event-questions.js'
 import type { Db } from '../store/schema.js'
@@ -131,7 +130,7 @@ export function decidingTypes({ policy, erasure }: Config): readonly string[] {
     ...SUBSCRIPTION_EVENT_TYPES,
     ...(erasure.onCustomerDeleted ? ['customer.deleted'] : []),
   ]
-  return SAMPLE_TYPES.v3.filter((type) => deciding.includes(type))
+  return WIRE_TYPES.v3.filter((type) => deciding.includes(type))
 }
 
 /** Those of the types that a record does not have sent. */

@@ -6,6 +6,7 @@ import type { Issue } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import { isUsableId } from '../provider/ids.js'
 import { isJsonObject, type JsonObject } from '../provider/json.js'
+import { MAX_PAGE_SIZE, type WebhookEndpointChange } from '../provider/requests.js'
 import { isPaymentsApiError, PaymentsApiError } from './failure.js'
 import {
   type CallOptions,
@@ -87,14 +88,6 @@ export interface PostOptions extends CallOptions {
   readonly idempotencyKey: string
 }
 
-export interface WebhookEndpointChange {
-  readonly url?: string
-  readonly description?: string
-  /** Empty: all events. */
-  readonly enabledEvents?: readonly string[]
-  readonly isActive?: boolean
-}
-
 /**
  * The payments service, as a merchant's key sees it. Every call rejects with a `PaymentsApiError`, or with the reason
  * of its own signal.
@@ -167,8 +160,8 @@ export function createPaymentsApi(options: PaymentsApiOptions): PaymentsApi {
             withStatus: (status) =>
               listed(
                 (given) => numberedPage(call, LEGACY_PAYMENTS, legacyPaymentSchema, given, { status }),
-                LEGACY_PAGE_SIZE,
-                LEGACY_PAGE_SIZE,
+                MAX_PAGE_SIZE.v2,
+                MAX_PAGE_SIZE.v2,
               ),
           },
         }
@@ -178,16 +171,12 @@ export function createPaymentsApi(options: PaymentsApiOptions): PaymentsApi {
 
 const LEGACY_PAYMENTS = '/api/payment'
 
-/** The most that the service allows. */
-const PAGE_SIZE = 100
-const LEGACY_PAGE_SIZE = 25
-
 type Filter = Readonly<Record<string, string>>
 
 function recordsAt<T>(call: Transport, path: string, schema: z.ZodType<T>): Records<T> {
   return {
     get: getAt(call, path, schema),
-    ...listed<T, string>((options) => cursorPage(call, path, schema, options), PAGE_SIZE, 1),
+    ...listed<T, string>((options) => cursorPage(call, path, schema, options), MAX_PAGE_SIZE.v3, 1),
   }
 }
 
@@ -202,7 +191,7 @@ async function cursorPage<T>(
   call: Transport,
   path: string,
   schema: z.ZodType<T>,
-  { from = null, limit = PAGE_SIZE, signal }: ListOptions<string>,
+  { from = null, limit = MAX_PAGE_SIZE.v3, signal }: ListOptions<string>,
   filter: Filter = {},
 ): Promise<Page<T, string>> {
   const data = await call({ method: 'GET', path, query: { ...filter, limit, cursor: from } }, { signal })
@@ -218,7 +207,7 @@ async function numberedPage<T>(
   call: Transport,
   path: string,
   schema: z.ZodType<T>,
-  { from, limit = LEGACY_PAGE_SIZE, signal }: ListOptions<number>,
+  { from, limit = MAX_PAGE_SIZE.v2, signal }: ListOptions<number>,
   filter: Filter,
 ): Promise<Page<T, number>> {
   const asked = from ?? 1

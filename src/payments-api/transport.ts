@@ -7,6 +7,7 @@ import { z } from 'zod'
 import type { Issue } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import { type JsonObject, parseJsonBody } from '../provider/json.js'
+import { KEY_HEADER } from '../provider/requests.js'
 import { type Answer, exchange, MAX_BODY_BYTES } from './exchange.js'
 import { type FailureDetails, type FailureKind, PaymentsApiError } from './failure.js'
 import { failureSchema, fieldErrorsSchema, successSchema } from './wire.js'
@@ -49,7 +50,6 @@ export interface Call {
 /** Answers with the `data` of the envelope. */
 export type Transport = (call: Call, options?: CallOptions) => Promise<unknown>
 
-const KEY_HEADER = 'X-Service-Api-Key'
 const BACK_OFF = { firstMs: 500, mostMs: 30_000 }
 /** A service that asks for a longer wait ends the call, and the failure says how long to wait. */
 const MAX_WAIT_MS = 5 * 60_000
