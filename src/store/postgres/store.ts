@@ -6,7 +6,7 @@ import { ensureChangeLogEpoch } from '../changes.js'
 import { guardedWriter, isStoreBroken, placeIn, unavailable } from '../engine.js'
 import { migrate } from '../migrate.js'
 import type { Db } from '../schema.js'
-import { ensurePolicy } from '../settings.js'
+import { ensureConsoleSecret, ensurePolicy } from '../settings.js'
 import { openPostgres, type PostgresOptions } from './dialect.js'
 import { type CommitListener, createLease, hear } from './instances.js'
 
@@ -30,6 +30,7 @@ export async function openPostgresStore<Writer extends { close(): Promise<void> 
   await withCurrentSchema(options, async (db) => {
     await ensurePolicy(db, configured)
     await ensureChangeLogEpoch(db)
+    await ensureConsoleSecret(db)
   })
   const own = randomUUID()
   const writer = openWriter(openPostgres(options, 'write', { announcing: own }))

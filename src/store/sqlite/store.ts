@@ -8,7 +8,7 @@ import { ensureChangeLogEpoch } from '../changes.js'
 import { guardedWriter, isStoreBroken, unavailable } from '../engine.js'
 import { executedMigrations, migrate, pendingMigrations } from '../migrate.js'
 import type { Db } from '../schema.js'
-import { ensurePolicy } from '../settings.js'
+import { ensureConsoleSecret, ensurePolicy } from '../settings.js'
 import { damaged, KEEP_UPPER_PAGES } from './connection.js'
 import { backUp } from './copy.js'
 import { openDatabase } from './dialect.js'
@@ -89,6 +89,7 @@ async function prepare(file: string, configured: Policy): Promise<void> {
     await bringUpToDate(db, file)
     await ensurePolicy(db, configured)
     await ensureChangeLogEpoch(db)
+    await ensureConsoleSecret(db)
   } catch (error) {
     throw isStoreBroken(error) ? damaged(file, error) : orUnwritable(file, error)
   } finally {

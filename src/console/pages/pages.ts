@@ -1,0 +1,31 @@
+/* Which pages there are. Each is loaded when it is first shown. */
+
+import type { ComponentType } from 'preact'
+import type { Scope } from '../api.js'
+
+export interface PageProps {
+  /** Of its path, decoded. */
+  readonly ids: Readonly<Record<string, string>>
+}
+
+export interface PageEntry {
+  /** Below `/console`, such as `/customers/:customerId`. */
+  readonly path: string
+  readonly title: string
+  /** In the navigation, with the letter that leads there behind `g`; omitted: only links lead to it. */
+  readonly nav?: string
+  /** The page needs one of these; what else it shows it asks the session about. */
+  readonly scopes: readonly Scope[]
+  readonly load: () => Promise<ComponentType<PageProps>>
+}
+
+/** In the order of the navigation. */
+export const PAGES: readonly PageEntry[] = [
+  {
+    path: '/',
+    title: 'Overview',
+    nav: 'o',
+    scopes: ['read', 'write', 'events', 'metrics', 'admin'],
+    load: () => import('./overview.js').then(({ Overview }) => Overview),
+  },
+]
