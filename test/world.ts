@@ -109,10 +109,12 @@ export function postgresAt(
   const name = `latchkey_${createHash('sha256').update(file).digest('hex').slice(0, 32)}`
   const url = new URL(inject('postgresUrl'))
   url.pathname = `/${name}`
-  const options = onServer(`create database ${name} template ${template}`).then(() => {
-    atEnd(() => onServer(`drop database ${name} with (force)`))
-    return { url: url.href, connections: 12, statementTimeoutMs: 30_000 }
-  })
+  const options = onServer(`create database ${name} template ${template} ${inject('postgresCopying')}`).then(
+    () => {
+      atEnd(() => onServer(`drop database ${name} with (force)`))
+      return { url: url.href, connections: 12, statementTimeoutMs: 30_000 }
+    },
+  )
   made.set(file, options)
   return options
 }
@@ -272,10 +274,13 @@ export function latchkey(...args: readonly string[]): readonly string[] {
   return [process.execPath, join(ROOT, 'bin', 'latchkey.js'), ...args]
 }
 
+/** What all programs find in their environment. */
+export const SHARED_ENV = { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE }
+
 export interface ProgramOptions {
   /** Where it runs, and what it takes for its home. */
   readonly folder: string
-  /** All that it finds in its environment, beside `PATH` and `HOME`. */
+  /** All that it finds in its environment, beside what all find, and `HOME`. */
   readonly env?: Readonly<Record<string, string>>
 }
 
@@ -297,7 +302,7 @@ export function startProgram(
   const [file = '', ...args] = command
   const child = spawn(file, args, {
     cwd: folder,
-    env: { PATH: process.env.PATH, HOME: folder, ...env },
+    env: { ...SHARED_ENV, HOME: folder, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
   })

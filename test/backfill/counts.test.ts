@@ -102,7 +102,13 @@ describe('an endpoint that is named backfill, as 1.0 allowed it', () => {
     expect(replay.status).toBe(202)
     await eventually(async () => {
       const { state, summary } = await get(daemon, `/replays/${replay.json.id}`)
-      expect({ state, ...summary }).toMatchObject({ state: 'done', changed: 0, skipped: 0, gains: 0, losses: 0 })
+      expect({ state, ...summary }).toMatchObject({
+        state: 'done',
+        changed: 0,
+        skipped: 0,
+        gains: 0,
+        losses: 0,
+      })
     })
     expect(await done(daemon)).toMatchObject({ stored: { total: 0 }, access: { gains: 0, losses: 0 } })
   })

@@ -1,22 +1,19 @@
+import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 
-/**
- * Below the ports that systems give to connections, and to listeners that ask for any port: such a one could be taken
- * by another test before the caller listens on it.
- */
-const [FIRST, COUNT] = [10_000, 20_000]
+/** Systems give connections higher ones by themselves: one of those could be gone before its test listens. */
+const [LOWEST, HIGHEST] = [12_000, 32_000]
 
 /** A port that nobody listens on. */
 export async function freePort(): Promise<number> {
-  const port = FIRST + Math.floor(Math.random() * COUNT)
+  const port = randomInt(LOWEST, HIGHEST)
   const server = createServer().listen(port, '127.0.0.1')
-  try {
-    await once(server, 'listening')
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') return freePort()
-    throw error
-  }
+  const isFree = await once(server, 'listening').then(
+    () => true,
+    () => false,
+  )
+  if (!isFree) return freePort()
   server.close()
   await once(server, 'close')
   return port
