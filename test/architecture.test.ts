@@ -129,7 +129,7 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   client: [],
   provider: [/^zod$/, /^node:crypto$/],
   entitlements: [],
-  migrations: [/^kysely(\/migration)?$/],
+  migrations: [/^kysely(\/migration)?$/, /^node:crypto$/],
 }
 
 interface Import {
