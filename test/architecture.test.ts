@@ -132,7 +132,7 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   console: [/^preact(\/hooks)?$/, /^openapi-fetch$/, /^uplot$/],
   provider: [/^zod$/, /^node:crypto$/],
   entitlements: [],
-  migrations: [/^kysely(\/migration)?$/],
+  migrations: [/^kysely(\/migration)?$/, /^node:crypto$/],
 }
 
 interface Import {

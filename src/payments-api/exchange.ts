@@ -6,6 +6,7 @@
 import { type IncomingHttpHeaders, type IncomingMessage, request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { createGunzip } from 'node:zlib'
+import { parseJsonBody } from '../provider/json.js'
 
 /** A hundred payments with long timelines have half a megabyte. */
 export const MAX_BODY_BYTES = 4 * 1024 * 1024
@@ -22,8 +23,8 @@ export interface Sent {
 export interface Answer {
   readonly status: number
   readonly headers: IncomingHttpHeaders
-  /** Null: too large. */
-  readonly body: Uint8Array | null
+  /** What its body is read as; null: it is too large. */
+  readonly json: ReturnType<typeof parseJsonBody> | null
 }
 
 /** Rejects with an error of the network or of the signal, which may hold what was sent. */
@@ -34,7 +35,9 @@ export function exchange(url: string, { method, headers, body, signal }: Sent): 
     sent.on('error', reject)
     sent.on('response', (response) => {
       const { statusCode: status = 0, headers: answered } = response
-      readBody(response).then((read) => resolve({ status, headers: answered, body: read }), reject)
+      // Read here: the connection holds what this resolves to until its next request, and a body may be long.
+      const read = (body: Uint8Array | null) => (body === null ? null : parseJsonBody(body))
+      readBody(response).then((body) => resolve({ status, headers: answered, json: read(body) }), reject)
     })
     sent.end(body)
   })
