@@ -1277,6 +1277,7 @@ export interface components {
             cursor: string;
             entitlements: components["schemas"]["Entitlement"][];
             features: components["schemas"]["Feature"][];
+            calls?: components["schemas"]["PlatformCall"][];
         };
         Change: {
             cursor: string;
@@ -3677,6 +3678,8 @@ export interface operations {
             query?: {
                 /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
                 environment?: components["schemas"]["Environment"];
+                /** @description Checks every line and stores nothing. */
+                dryRun?: boolean;
             };
             header?: {
                 /** @description The same act under the same key is done once. */
@@ -3779,6 +3782,8 @@ export interface operations {
             query?: {
                 /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
                 environment?: components["schemas"]["Environment"];
+                /** @description Checks every line and stores nothing. */
+                dryRun?: boolean;
             };
             header?: {
                 /** @description The same act under the same key is done once. */
@@ -3830,6 +3835,8 @@ export interface operations {
             query?: {
                 /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
                 environment?: components["schemas"]["Environment"];
+                /** @description Checks every line and stores nothing. */
+                dryRun?: boolean;
             };
             header?: {
                 /** @description The same act under the same key is done once. */
@@ -3883,6 +3890,8 @@ export interface operations {
             query?: {
                 /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
                 environment?: components["schemas"]["Environment"];
+                /** @description Checks every line and stores nothing. */
+                dryRun?: boolean;
             };
             header?: {
                 /** @description The same act under the same key is done once. */
@@ -3932,6 +3941,8 @@ export interface operations {
             query?: {
                 /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
                 environment?: components["schemas"]["Environment"];
+                /** @description Checks every line and stores nothing. */
+                dryRun?: boolean;
             };
             header?: {
                 /** @description The same act under the same key is done once. */
@@ -3982,6 +3993,8 @@ export interface operations {
             query?: {
                 /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
                 environment?: components["schemas"]["Environment"];
+                /** @description Checks every line and stores nothing. */
+                dryRun?: boolean;
             };
             header?: {
                 /** @description The same act under the same key is done once. */
@@ -4033,6 +4046,8 @@ export interface operations {
             query?: {
                 /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
                 environment?: components["schemas"]["Environment"];
+                /** @description Checks every line and stores nothing. */
+                dryRun?: boolean;
             };
             header?: {
                 /** @description The same act under the same key is done once. */
