@@ -37,11 +37,15 @@ export function refundedStory(customerId = 'cus_ada', name = 'Ada'): readonly Se
 /** A payment of Silver that lasts. */
 export function paidStory(customerId: string, at = daysAgo(5)): readonly SentEvent[] {
   const customer = { object: 'customer', id: customerId }
-  const data = { object: 'payment', id: `pay_${customerId}`, method: 'CARD', customer, product: { id: 'pro_silver' } }
-  return [sentEvent(`evt_${customerId}_paid`, 'payment.authorized', at, data)]
+  const product = { object: 'product', id: 'pro_silver' }
+  const data = { object: 'payment', id: `pay_${customerId}`, method: 'CARD', customer, product }
+  return [sentEvent(`evt_${customerId}_silver`, 'payment.authorized', at, data)]
 }
 
 /** Has the daemon take these in, in order. */
-export async function receive({ url }: Pick<AskedDaemon, 'url'>, events: readonly SentEvent[]): Promise<void> {
+export async function receive(
+  { url }: Pick<AskedDaemon, 'url'>,
+  events: readonly SentEvent[],
+): Promise<void> {
   for (const event of events) expect(await send(url, event)).toMatchObject({ status: 200 })
 }

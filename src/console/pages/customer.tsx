@@ -21,6 +21,7 @@ interface Whole {
   readonly known: Schemas['Customer'] | null
   readonly access: Schemas['CustomerAccess']
   readonly explanations: readonly Schemas['Explanation'][]
+  readonly span: Span
 }
 
 /** Of a customer without any access, so many products of the config are explained. */
@@ -46,8 +47,10 @@ async function readWhole(
     ...(named === null ? [] : [named]),
   ])
   const shown = ids.size > 0 ? [...ids] : products.slice(0, EXPLAINED_AT_FIRST).map(({ id }) => id)
-  const explanations = shown.map((productId) => explain(environment, customerId, productId, null, signal))
-  return { known, access, explanations: await Promise.all(explanations) }
+  const explanations = await Promise.all(
+    shown.map((productId) => explain(environment, customerId, productId, null, signal)),
+  )
+  return { known, access, explanations, span: spanOf(explanations, now()) }
 }
 
 function explain(
@@ -120,54 +123,51 @@ export function Customer({ ids: { customerId = '' } }: PageProps) {
         </div>
       )}
       <Answer query={whole}>
-        {({ known, access, explanations }) => {
-          const span = spanOf(explanations, now())
-          return (
-            <div class="parts">
-              {known === null && (
-                <p class="notice">
-                  Nothing is stored about <Text>{customerId}</Text> in {environment}. Check the id
-                  {session.environments.length > 1 && ', and the environment above'}.
-                </p>
-              )}
-              {explanations.map((explanation) => {
-                const { productId, entitlement } = explanation
-                const isGranted = entitlement.sources.some(({ kind, active }) => kind === 'manual' && active)
-                const isBlockedFrom = explanation.blocks.some(
-                  (block) => block.productId === productId && block.until === null,
-                )
-                return (
-                  <Section
-                    key={productId}
-                    title={productName(productId)}
-                    aside={
-                      may('write') && (
-                        <div class="acts">
-                          {button('grant', 'Grant…', productId)}
-                          {isGranted && button('revoke', 'Revoke…', productId)}
-                          {isBlockedFrom
-                            ? button('unblock', 'Unblock…', productId)
-                            : button('block', 'Block…', productId)}
-                        </div>
-                      )
-                    }
-                  >
-                    <ProductAccess explanation={explanation} span={span} at={at} moveTo={moveTo} />
-                  </Section>
-                )
-              })}
-              <OtherProduct
-                ids={products
-                  .map(({ id }) => id)
-                  .filter((id) => !explanations.some((one) => one.productId === id))}
-              />
-              <Memberships explanations={explanations} reload={whole.reload} />
-              <Features features={access.features} />
-              {known !== null && <Person known={known} />}
-              {known !== null && <Sources known={known} />}
-            </div>
-          )
-        }}
+        {({ known, access, explanations, span }) => (
+          <div class="sections">
+            {known === null && (
+              <p class="notice">
+                Nothing is stored about <Text>{customerId}</Text> in {environment}. Check the id
+                {session.environments.length > 1 && ', and the environment above'}.
+              </p>
+            )}
+            {explanations.map((explanation) => {
+              const { productId, entitlement } = explanation
+              const isGranted = entitlement.sources.some(({ kind, active }) => kind === 'manual' && active)
+              const isBlockedFrom = explanation.blocks.some(
+                (block) => block.productId === productId && block.until === null,
+              )
+              return (
+                <Section
+                  key={productId}
+                  title={productName(productId)}
+                  aside={
+                    may('write') && (
+                      <div class="acts">
+                        {button('grant', 'Grant…', productId)}
+                        {isGranted && button('revoke', 'Revoke…', productId)}
+                        {isBlockedFrom
+                          ? button('unblock', 'Unblock…', productId)
+                          : button('block', 'Block…', productId)}
+                      </div>
+                    )
+                  }
+                >
+                  <ProductAccess explanation={explanation} span={span} at={at} moveTo={moveTo} />
+                </Section>
+              )
+            })}
+            <OtherProduct
+              ids={products
+                .map(({ id }) => id)
+                .filter((id) => !explanations.some((one) => one.productId === id))}
+            />
+            <Memberships explanations={explanations} reload={whole.reload} />
+            <Features features={access.features} />
+            {known !== null && <Person known={known} />}
+            {known !== null && <Sources known={known} />}
+          </div>
+        )}
       </Answer>
       {may('admin') && <Messages customerId={customerId} />}
       <Changes customerId={customerId} upTo={whole.data?.access.cursor} />
@@ -248,13 +248,21 @@ function ProductAccess({ explanation, span, at, moveTo }: ProductAccessProps) {
           columns={[
             { title: 'Time', cell: ({ createdAt }) => <Time at={createdAt} /> },
             { title: 'Event', cell: ({ id, type }) => <EventLink id={id}>{type}</EventLink> },
-            { title: 'What it did', cell: ({ sentence }) => <Text>{sentence}</Text> },
+            { title: 'What it did', cell: ({ sentence }) => <Sentence>{sentence}</Sentence> },
             { title: 'Disposition', cell: ({ disposition }) => <Badge>{disposition}</Badge> },
           ]}
           empty={<p>No event is about this customer and this product.</p>}
         />
       </details>
     </>
+  )
+}
+
+function Sentence({ children }: { readonly children: string }) {
+  return (
+    <span class="sentence">
+      <Text>{children}</Text>
+    </span>
   )
 }
 
@@ -310,7 +318,7 @@ function Memberships({
               </>
             ),
           },
-          { title: 'Why, and what follows', cell: ({ sentence }) => <Text>{sentence}</Text> },
+          { title: 'Why, and what follows', cell: ({ sentence }) => <Sentence>{sentence}</Sentence> },
           {
             title: 'Next call',
             cell: ({ next: { at, action } }) => action && <Time at={at} relative never="due" />,
@@ -385,7 +393,7 @@ function Sources({ known: { sources } }: { readonly known: Schemas['Customer'] }
               </>
             ),
           },
-          { title: 'Since', cell: ({ since }) => <Time at={since} /> },
+          { title: 'Since', cell: ({ since }) => <Time at={since} never="not now" /> },
           { title: 'Until', cell: ({ until }) => <Time at={until} never="no known end" /> },
           { title: 'Paid until', cell: ({ periodEnd }) => <Time at={periodEnd} never="unknown" /> },
           { title: 'Paid by', cell: ({ rail }) => rail },

@@ -1,6 +1,5 @@
 /* Finds customers by what they are known by. */
 
-import { useEffect } from 'preact/hooks'
 import { answerOf, api } from '../api.js'
 import { usePlace } from '../router.js'
 import { useSession } from '../session.js'
@@ -37,9 +36,6 @@ export function Customers() {
           ),
     [environment, asked],
   )
-  useEffect(() => {
-    if (query === '') document.querySelector<HTMLElement>('search input')?.focus()
-  }, [])
 
   type Found = NonNullable<typeof found.data>[number]
   const isPersonal = may('write')

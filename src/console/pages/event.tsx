@@ -40,7 +40,7 @@ export function Event({ ids: { eventId = '' } }: PageProps) {
       </div>
       <Answer query={event}>
         {(known) => (
-          <div class="parts">
+          <div class="sections">
             {known.reasonText !== null && (
               <p class="notice">
                 <Text>{known.reasonText}</Text>

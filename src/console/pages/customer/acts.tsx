@@ -5,7 +5,7 @@ import { useRef, useState } from 'preact/hooks'
 import { answerOf, api, type Environment, type Schemas } from '../../api.js'
 import { type Session, useSession } from '../../session.js'
 import { Confirm, Dialog } from '../../shared/confirm.js'
-import { Id, Text } from '../../shared/text.js'
+import { Id, Text, visible } from '../../shared/text.js'
 import { StatusChange } from '../../shared/things.js'
 import { DurationInput, InstantInput, Time } from '../../shared/time.js'
 import { toast } from '../../shared/toast.js'
@@ -51,9 +51,57 @@ export function ActDialog({ asked, ...props }: Omit<ActProps, 'productId'> & { r
 
 type Perform = (
   query: { readonly environment: Environment; readonly dryRun: boolean },
+  /** Null: none was given. */
   reason: string | null,
-  signal?: AbortSignal,
+  signal: AbortSignal | null,
 ) => Promise<Schemas['Act']>
+
+interface ByHandProps extends Pick<ActProps, 'customerId' | 'onClose' | 'onDone'> {
+  readonly title: string
+  readonly act: string
+  /** What is said once it is done. */
+  readonly done: string
+  readonly needsReason?: boolean
+  readonly isDangerous?: boolean
+  readonly perform: Perform
+  /** What is missing from the fields; null: nothing. */
+  readonly missing?: string | null
+  /** What the preview depends on. */
+  readonly about?: readonly unknown[]
+  readonly children?: ComponentChildren
+}
+
+/** Asks before a change by hand, with its dry run as the preview. */
+function ByHand({
+  customerId,
+  done,
+  needsReason = false,
+  perform,
+  missing = null,
+  onDone,
+  ...rest
+}: ByHandProps) {
+  const session = useSession()
+  return (
+    <Confirm
+      {...rest}
+      reason={needsReason ? 'required' : 'optional'}
+      isReady={missing === null}
+      preview={async (signal) =>
+        missing === null ? previewOf(session, customerId, perform, signal) : <p>{missing}</p>
+      }
+      onConfirm={async (reason) => {
+        await perform(
+          { environment: session.environment, dryRun: false },
+          reason === '' ? null : reason,
+          null,
+        )
+        toast(done)
+        onDone()
+      }}
+    />
+  )
+}
 
 /** The preview of an act: its dry run, beside what is so now. */
 async function previewOf(
@@ -104,42 +152,31 @@ async function previewOf(
 const GRANT_ENDS = ['for a time', 'until a date', 'for good'] as const
 
 function Grant({ customerId, productId, onClose, onDone }: ActProps) {
-  const session = useSession()
-  const { products, productName } = session
+  const { products, productName } = useSession()
   const [chosen, setChosen] = useState(productId ?? products[0]?.id ?? '')
   const [end, setEnd] = useState<(typeof GRANT_ENDS)[number]>('for a time')
   const [duration, setDuration] = useState('')
   const [until, setUntil] = useState<string | null>(null)
-  const isReady = chosen !== '' && (end === 'for good' || until !== null)
-  const perform: Perform = (query, reason, signal) =>
-    answerOf(
-      api.POST('/customers/{customerId}/grants', {
-        params: { path: { customerId }, query },
-        body: { productId: chosen, until: end === 'for good' ? null : until, reason: reason ?? '' },
-        ...(signal && { signal }),
-      }),
-    )
+  const isWhole = chosen !== '' && (end === 'for good' || until !== null)
   const ids = new Set([...(productId === null ? [] : [productId]), ...products.map(({ id }) => id)])
   return (
-    <Confirm
-      title={`Grant access to ${customerId}`}
+    <ByHand
+      title={`Grant access to ${visible(customerId)}`}
       act="Grant"
-      reason="required"
+      done={`Granted ${productName(chosen)}.`}
+      needsReason
       about={[chosen, end === 'for good' || until]}
-      isReady={isReady}
-      preview={async (signal) =>
-        isReady ? (
-          previewOf(session, customerId, perform, signal)
-        ) : (
-          <p>Say what to grant, and for how long.</p>
+      missing={isWhole ? null : 'Say what to grant, and for how long.'}
+      perform={(query, reason, signal) =>
+        answerOf(
+          api.POST('/customers/{customerId}/grants', {
+            params: { path: { customerId }, query },
+            body: { productId: chosen, until: end === 'for good' ? null : until, reason: reason ?? '' },
+            signal,
+          }),
         )
       }
-      onConfirm={async (reason) => {
-        await perform({ environment: session.environment, dryRun: false }, reason)
-        toast(`Granted ${productName(chosen)}.`)
-        onDone()
-      }}
-      onClose={onClose}
+      {...{ customerId, onClose, onDone }}
     >
       <label class="field">
         <span>Product</span>
@@ -178,83 +215,57 @@ function Grant({ customerId, productId, onClose, onDone }: ActProps) {
         />
       )}
       {end === 'until a date' && <InstantInput label="Ends at" at={until} onChange={setUntil} />}
-    </Confirm>
+    </ByHand>
   )
 }
 
-function Simple({
-  kind,
-  customerId,
-  productId,
-  onClose,
-  onDone,
-}: ActProps & { readonly kind: 'revoke' | 'block' | 'unblock' }) {
-  const session = useSession()
-  const what = productId === null ? 'every product' : session.productName(productId)
-  const perform: Perform = (query, given, signal) => {
-    const reason = given === '' ? null : given
-    const rest = signal && { signal }
-    const all = { path: { customerId }, query }
-    const one = { path: { customerId, productId: productId ?? '' }, query }
-    if (kind === 'revoke') {
-      const route = '/customers/{customerId}/grants/{productId}'
-      return answerOf(api.DELETE(route, { params: one, body: { reason }, ...rest }))
-    }
+const NOTES = {
+  revoke: 'This ends what was granted by hand, and nothing that was paid.',
+  block: 'A block holds against everything that was paid or granted, until it is lifted.',
+  unblock: 'Lifting the block on every product lifts those on single ones, too.',
+} as const
+
+function Simple({ kind, ...props }: ActProps & { readonly kind: keyof typeof NOTES }) {
+  const { productName } = useSession()
+  const { customerId, productId } = props
+  const who = visible(customerId)
+  const what = productId === null ? 'every product' : visible(productName(productId))
+  const perform: Perform = (query, reason, signal) => {
+    const all = { params: { path: { customerId }, query }, signal }
+    const one = { params: { path: { customerId, productId: productId ?? '' }, query }, signal }
     const [ofAll, ofOne] = [
       '/customers/{customerId}/blocks',
       '/customers/{customerId}/blocks/{productId}',
     ] as const
-    if (kind === 'block') {
-      const body = { reason: reason ?? '' }
-      if (productId === null) return answerOf(api.PUT(ofAll, { params: all, body, ...rest }))
-      return answerOf(api.PUT(ofOne, { params: one, body, ...rest }))
-    }
-    if (productId === null) return answerOf(api.DELETE(ofAll, { params: all, body: { reason }, ...rest }))
-    return answerOf(api.DELETE(ofOne, { params: one, body: { reason }, ...rest }))
+    const body = { reason }
+    if (kind === 'revoke')
+      return answerOf(api.DELETE('/customers/{customerId}/grants/{productId}', { ...one, body }))
+    if (kind === 'unblock')
+      return answerOf(
+        productId === null ? api.DELETE(ofAll, { ...all, body }) : api.DELETE(ofOne, { ...one, body }),
+      )
+    const why = { reason: reason ?? '' }
+    return answerOf(
+      productId === null ? api.PUT(ofAll, { ...all, body: why }) : api.PUT(ofOne, { ...one, body: why }),
+    )
   }
-  const words = {
-    revoke: ['Revoke', `Revoke the grant of ${what} to ${customerId}`, `Revoked the grant of ${what}.`],
-    block: ['Block', `Block ${customerId} from ${what}`, `Blocked from ${what}.`],
-    unblock: ['Unblock', `Lift the block of ${customerId} on ${what}`, `Lifted the block on ${what}.`],
-  } as const
-  const notes = {
-    revoke: 'This ends what was granted by hand, and nothing that was paid.',
-    block: 'A block holds against everything that was paid or granted, until it is lifted.',
-    unblock: productId === null ? 'This lifts the blocks on single products, too.' : null,
-  } as const
-  const [act, title, done] = words[kind]
+  const [act, title, done] = {
+    revoke: ['Revoke', `Revoke the grant of ${what} to ${who}`, `Revoked the grant of ${what}.`],
+    block: ['Block', `Block ${who} from ${what}`, `Blocked from ${what}.`],
+    unblock: ['Unblock', `Lift the block of ${who} on ${what}`, `Lifted the block on ${what}.`],
+  }[kind] as [string, string, string]
+  const shown = { act, title, done, needsReason: kind === 'block', isDangerous: kind !== 'unblock' }
   return (
-    <Confirm
-      title={title}
-      act={act}
-      isDangerous={kind !== 'unblock'}
-      reason={kind === 'block' ? 'required' : 'optional'}
-      preview={(signal) => previewOf(session, customerId, perform, signal)}
-      onConfirm={async (reason) => {
-        await perform({ environment: session.environment, dryRun: false }, reason)
-        toast(done)
-        onDone()
-      }}
-      onClose={onClose}
-    >
-      {notes[kind] !== null && <p>{notes[kind]}</p>}
-    </Confirm>
+    <ByHand {...props} {...shown} perform={perform}>
+      <p>{NOTES[kind]}</p>
+    </ByHand>
   )
 }
 
-function LinkAccounts({ customerId, known, onClose, onDone }: ActProps) {
-  const session = useSession()
+function LinkAccounts({ known, ...props }: ActProps) {
+  const { customerId } = props
   const [accounts, setAccounts] = useState({ communityId: '', messengerId: '' })
   const given = Object.fromEntries(Object.entries(accounts).filter(([, id]) => id !== ''))
-  const isReady = Object.keys(given).length > 0
-  const perform: Perform = (query, reason, signal) =>
-    answerOf(
-      api.PUT('/customers/{customerId}/identities', {
-        params: { path: { customerId }, query },
-        body: { ...given, reason: reason === '' ? null : reason },
-        ...(signal && { signal }),
-      }),
-    )
   const field = (name: keyof typeof accounts, label: string) => (
     <label class="field">
       <span>{label}</span>
@@ -269,25 +280,26 @@ function LinkAccounts({ customerId, known, onClose, onDone }: ActProps) {
     </label>
   )
   return (
-    <Confirm
-      title={`Link accounts to ${customerId}`}
+    <ByHand
+      {...props}
+      title={`Link accounts to ${visible(customerId)}`}
       act="Link"
-      reason="optional"
+      done="Linked."
       about={[accounts.communityId, accounts.messengerId]}
-      isReady={isReady}
-      preview={async (signal) =>
-        isReady ? previewOf(session, customerId, perform, signal) : <p>Say which account is theirs.</p>
+      missing={Object.keys(given).length > 0 ? null : 'Say which account is theirs.'}
+      perform={(query, reason, signal) =>
+        answerOf(
+          api.PUT('/customers/{customerId}/identities', {
+            params: { path: { customerId }, query },
+            body: { ...given, reason },
+            signal,
+          }),
+        )
       }
-      onConfirm={async (reason) => {
-        await perform({ environment: session.environment, dryRun: false }, reason)
-        toast('Linked.')
-        onDone()
-      }}
-      onClose={onClose}
     >
       {field('communityId', 'Discord account')}
       {field('messengerId', 'Telegram account')}
-    </Confirm>
+    </ByHand>
   )
 }
 
@@ -301,7 +313,7 @@ function Links({ kind, customerId, onClose }: ActProps & { readonly kind: 'bot l
   const params = { path: { customerId }, query: { environment } }
   if (made !== null) {
     return (
-      <Dialog title={`Send this to ${customerId}`} onClose={onClose}>
+      <Dialog title={`Send this to ${visible(customerId)}`} onClose={onClose}>
         {made.map(({ url, expiresAt }) => (
           <p key={url}>
             <Id>{url}</Id>
@@ -322,7 +334,7 @@ function Links({ kind, customerId, onClose }: ActProps & { readonly kind: 'bot l
   const isBot = kind === 'bot link'
   return (
     <Confirm
-      title={`${isBot ? 'A link to the bot' : 'Invites'} for ${customerId}`}
+      title={`${isBot ? 'A link to the bot' : 'Invites'} for ${visible(customerId)}`}
       act="Create"
       reason="none"
       onConfirm={async () => {
@@ -354,7 +366,7 @@ function Erase({ customerId, known, onClose, onDone }: ActProps) {
   const references = known?.references.all.length ?? 0
   return (
     <Confirm
-      title={`Erase ${customerId}`}
+      title={`Erase ${visible(customerId)}`}
       act="Erase for good"
       isDangerous
       reason="optional"

@@ -13,6 +13,8 @@ export interface Span {
   readonly from: number
   readonly to: number
   readonly now: number
+  /** Of the marker. */
+  readonly step: number
 }
 
 const HOUR = 3_600_000
@@ -36,7 +38,9 @@ export function spanOf(explanations: readonly Explanation[], now: number): Span 
   const first = Math.min(now - DAY, ...times)
   const last = Math.min(Math.max(now + DAY, ...times), now + Math.max(now - first, AHEAD))
   const margin = (last - first) * 0.03
-  return { from: first - margin, to: last + margin, now }
+  const step = last - first > AHEAD ? DAY : HOUR
+  // Now is a whole number of steps from the beginning, so that the marker can stand there.
+  return { from: now - Math.ceil((now - first + margin) / step) * step, to: last + margin, now, step }
 }
 
 /** What is told of an event when it is pointed at. */
@@ -184,7 +188,7 @@ export function Timeline({ explanation, productName, span, at, onMove }: Timelin
         aria-valuetext={timeText(marker, zone)}
         min={span.from}
         max={span.to}
-        step={span.to - span.from > 60 * DAY ? DAY : HOUR}
+        step={span.step}
         value={marker}
         onInput={({ currentTarget: { valueAsNumber } }) => onMove(valueAsNumber)}
       />
@@ -196,8 +200,7 @@ export function Timeline({ explanation, productName, span, at, onMove }: Timelin
       <p class="said">
         {said === null ? (
           <span class="faint">
-            ▲ begins access, ▼ ends it, ○ waits, ● changes nothing. Point at one to see why; drag the marker,
-            or use the arrow keys, to ask about another time.
+            ▲ begins access, ▼ ends it, ○ waits, ● changes nothing. Drag the marker to ask about another time.
           </span>
         ) : (
           <>
