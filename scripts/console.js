@@ -26,7 +26,8 @@ export async function builtConsole() {
   await bundle.close()
   const scripts = output.map(({ fileName, code }) => [fileName, code])
   const [entry] = output.filter(({ isEntry }) => isEntry)
-  const style = hashed('style', 'css', readFileSync(join(SOURCES, 'style.css'), 'utf8'))
+  const styles = [join(ROOT, 'node_modules', 'uplot', 'dist', 'uPlot.min.css'), join(SOURCES, 'style.css')]
+  const style = hashed('style', 'css', styles.map((name) => readFileSync(name, 'utf8')).join('\n'))
   const icon = hashed('icon', 'svg', readFileSync(join(SOURCES, 'icon.svg'), 'utf8'))
   const licenses = hashed('licenses', 'txt', BUNDLED_PACKAGES.map(licenseOf).join('\n'))
   const page = readFileSync(join(SOURCES, 'index.html'), 'utf8')

@@ -91,6 +91,9 @@ const CASES: readonly Case[] = [
   ['POST /sync/pause', 403],
   ['POST /sync/resume', 403],
   ['GET /metrics', 200],
+  ['GET /deliveries', 200],
+  ['GET /console/session', 200],
+  ['POST /console/links', 403],
   ['POST /customers/:customerId/link-tokens', 201, {}],
   ['POST /customers/:customerId/invites', 201, {}],
   ['POST /customers/:customerId/grants', 201, { productId: 'pro_extra', ...ACT }],
@@ -105,6 +108,7 @@ const CASES: readonly Case[] = [
 
 /** These are about all environments at once, and take none. */
 const COVERING_ALL = [
+  'POST /console/links',
   ...['POST /rebuild', 'GET /rebuild/verification', 'GET /policy', 'GET /policy/diff', 'POST /policy/apply'],
   ...[
     'GET /doctor',
