@@ -2,8 +2,8 @@
 
 import { useRef, useState } from 'preact/hooks'
 import type { Schemas } from '../../api.js'
+import { visible } from '../../shared/plain.js'
 import { useZone } from '../../shared/preferences.js'
-import { visible } from '../../shared/text.js'
 import { timeText } from '../../shared/time.js'
 
 type Explanation = Schemas['Explanation']
