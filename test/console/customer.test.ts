@@ -2,7 +2,9 @@ import type { Locator, Page } from 'playwright-core'
 import { describe, expect, it } from 'vitest'
 import { accountId, BOT_TOKEN, GOLD_ROLE_ID, GUILD_ID } from '../platforms/discord-ids.js'
 import { startDiscord } from '../platforms/discord-server.js'
+import { startTelegram, BOT_TOKEN as TELEGRAM_TOKEN } from '../platforms/telegram-server.js'
 import { eventually } from '../setup/eventually.js'
+import { GROUP_ID } from '../sync/telegram/connected.js'
 import { act, ask, entitlementsOf } from '../world.js'
 import { EMAIL, paidStory, receive, refundedStory } from './seeded.js'
 import { consoleConfig, expectNoFault, serveConsole, useConsole } from './signed-in.js'
@@ -278,6 +280,34 @@ describe('an act', () => {
       await section(page, 'Roles and groups').locator('p.bad').waitFor({ timeout: 2_000 })
     })
     await expectNoFault(page)
+  })
+
+  it('makes invites and a link to the bot, once there is a group, and shows them to be sent', async () => {
+    const telegram = await startTelegram()
+    telegram.addGroup(GROUP_ID)
+    const target = { adapter: 'telegram', groupId: String(GROUP_ID) }
+    const daemon = await serveAda(
+      consoleConfig(
+        {},
+        {
+          products: { pro_gold: { name: 'Gold', targets: [target] } },
+          sync: { telegram: { botToken: TELEGRAM_TOKEN, apiUrl: telegram.url } },
+        },
+      ),
+    )
+    const { page } = await browser.open(daemon, CUSTOMER)
+    const dialog = page.getByRole('dialog')
+    await button(page, 'Invites…').click()
+    await button(dialog, 'Create').click()
+    await dialog.getByRole('alert').getByText('not_entitled').waitFor()
+    await act(daemon, 'POST', `${CUSTOMER}/grants`, { productId: 'pro_gold', reason: 'case 20' })
+    await button(dialog, 'Create').click()
+    await dialog.getByText('Valid once').waitFor()
+    await expectNoFault(page)
+    await button(dialog, 'Close').click()
+    await button(page, 'Link to the bot…').click()
+    await button(dialog, 'Create').click()
+    await dialog.getByText('start=').waitFor()
   })
 
   it('erases only once the id is typed, and says what goes', async () => {

@@ -354,13 +354,14 @@ function Person({ known }: { readonly known: Schemas['Customer'] }) {
   const { identities, references, deletedAt, erasedAt } = known
   const facts = [
     ...Object.entries(identities).flatMap(([name, fact]) =>
-      fact === null ? [] : [[DETAILS[name] ?? name, <Text key={name}>{fact.value}</Text>] as const],
+      fact === null ? [] : [[DETAILS[name] ?? name, <Text>{fact.value}</Text>] as const],
     ),
-    ...references.all.map(({ name, value }) => [name, <Text key={value}>{value}</Text>] as const),
-    ...(erasedAt === null ? [] : [['Erased', <Time key="erased" at={erasedAt} />] as const]),
-    ...(deletedAt === null
-      ? []
-      : [['Deleted at the service', <Time key="deleted" at={deletedAt} />] as const]),
+    // Of a name that several values came under, all of them.
+    ...[...Map.groupBy(references.all, ({ name }) => name)].map(
+      ([name, all]) => [name, <Text>{all.map(({ value }) => value).join(', ')}</Text>] as const,
+    ),
+    ...(erasedAt === null ? [] : [['Erased', <Time at={erasedAt} />] as const]),
+    ...(deletedAt === null ? [] : [['Deleted at the service', <Time at={deletedAt} />] as const]),
   ]
   return (
     <Section title="Identities and references">

@@ -37,6 +37,7 @@ export function Customers() {
     [environment, asked],
   )
 
+  const isIdle = query === '' || asked === ''
   type Found = NonNullable<typeof found.data>[number]
   const isPersonal = may('write')
   const detail = (title: string, of: (known: NonNullable<Found['identities']>) => string | null) => ({
@@ -75,8 +76,8 @@ export function Customers() {
       <div class="title">
         <h1>Customers</h1>
       </div>
-      <Section title={query === '' ? 'Search' : 'Found'}>
-        {query === '' ? (
+      <Section title={isIdle ? 'Search' : 'Found'}>
+        {isIdle ? (
           <Empty>
             <p>
               Press <kbd>/</kbd> and type how an id

@@ -18,10 +18,10 @@ export function Event({ ids: { eventId = '' } }: PageProps) {
   const { environment, may } = useSession()
   const [isReplaying, setReplaying] = useState(false)
   const event = useQuery(
-    (signal) =>
-      answerOf(
-        api.GET('/events/{eventId}', { params: { path: { eventId }, query: { environment } }, signal }),
-      ),
+    (signal) => {
+      const params = { path: { eventId }, query: { environment } }
+      return answerOf(api.GET('/events/{eventId}', { params, signal }))
+    },
     [environment, eventId],
   )
   const { data } = event
@@ -31,9 +31,9 @@ export function Event({ ids: { eventId = '' } }: PageProps) {
         <h1>
           <Id>{eventId}</Id>
         </h1>
-        {data !== undefined && <Badge>{data.disposition}</Badge>}
-        {data !== undefined && data.conflicts > 0 && <Badge tone="bad">conflict</Badge>}
-        {data !== undefined && may('admin') && (
+        {data && <Badge>{data.disposition}</Badge>}
+        {data && data.conflicts > 0 && <Badge tone="bad">conflict</Badge>}
+        {data && may('admin') && (
           <button type="button" onClick={() => setReplaying(true)}>
             Replay…
           </button>
@@ -50,24 +50,14 @@ export function Event({ ids: { eventId = '' } }: PageProps) {
             <Section title="What is stored">
               <Facts
                 of={[
-                  ['Type', known.type === null ? 'none' : <Text key="type">{known.type}</Text>],
-                  [
-                    'Customer',
-                    known.customerId === null ? (
-                      'names none'
-                    ) : (
-                      <CustomerLink key="customer" id={known.customerId} />
-                    ),
-                  ],
-                  [
-                    'Belongs to',
-                    known.source === null ? 'nothing' : <SourceLink key="source" source={known.source} />,
-                  ],
-                  ['Happened', <Time key="created" at={known.createdAt} never="not said" />],
-                  ['First received', <Time key="received" at={known.receivedAt} />],
-                  ['Last received', <Time key="last" at={known.lastReceivedAt} />],
+                  ['Type', known.type === null ? 'none' : <Text>{known.type}</Text>],
+                  ['Customer', known.customerId === null ? 'none' : <CustomerLink id={known.customerId} />],
+                  ['Belongs to', known.source === null ? 'nothing' : <SourceLink source={known.source} />],
+                  ['Happened', <Time at={known.createdAt} never="not said" />],
+                  ['First received', <Time at={known.receivedAt} />],
+                  ['Last received', <Time at={known.lastReceivedAt} />],
                   ['Came', known.deliveries === 1 ? 'once' : `${known.deliveries} times, counted once`],
-                  ['Endpoint', <Text key="endpoint">{known.endpoint}</Text>],
+                  ['Endpoint', <Text>{known.endpoint}</Text>],
                   ['Generation', known.generation ?? 'none'],
                   ['Read by', `normalizer ${known.normalizerVersion}`],
                 ]}
@@ -76,7 +66,7 @@ export function Event({ ids: { eventId = '' } }: PageProps) {
             <Section title="As it was read">
               {known.normalized === null ? (
                 <Empty>
-                  <p>It could not be used, so nothing was read from it. The bytes below are as they came.</p>
+                  It could not be used, so nothing was read from it. The bytes below are as they came.
                 </Empty>
               ) : (
                 <pre>{shown(JSON.stringify(known.normalized, null, 2))}</pre>
@@ -86,14 +76,14 @@ export function Event({ ids: { eventId = '' } }: PageProps) {
             <Section title="Signed headers">
               {known.headers === null ? (
                 <Empty>
-                  <p>None: it came without a signature, such as a change by hand or a line of an import.</p>
+                  None: it came without a signature, such as a change by hand or a line of an import.
                 </Empty>
               ) : (
                 <Facts
                   of={[
-                    ['X-Webhook-Event', <Text key="event">{known.headers.event ?? 'none'}</Text>],
-                    ['X-Webhook-Timestamp', <Text key="timestamp">{known.headers.timestamp}</Text>],
-                    ['X-Webhook-Signature', <code key="signature">{visible(known.headers.signature)}</code>],
+                    ['X-Webhook-Event', <Text>{known.headers.event ?? 'none'}</Text>],
+                    ['X-Webhook-Timestamp', <Text>{known.headers.timestamp}</Text>],
+                    ['X-Webhook-Signature', <code>{visible(known.headers.signature)}</code>],
                   ]}
                 />
               )}
