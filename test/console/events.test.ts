@@ -34,6 +34,7 @@ describe('the stored events', () => {
     await page.keyboard.press('Enter')
     await page.waitForURL(/type=payment.authorized/)
     await page.getByRole('link', { name: 'evt_cus_ada_refunded' }).waitFor({ state: 'detached' })
+    await page.getByRole('link', { name: 'evt_cus_ada_paid_again' }).waitFor()
     expect(await rows(page).count()).toBe(3)
     expect(await page.getByRole('button', { name: 'Export these…' }).isDisabled()).toBe(true)
     await page.goBack()

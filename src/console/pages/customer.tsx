@@ -13,7 +13,6 @@ import { Time } from '../shared/time.js'
 import { usePages, useQuery, useSettled } from '../shared/use-query.js'
 import { ActDialog, type ActKind, type AskedAct, DETAILS } from './customer/acts.js'
 import { type Span, spanOf, Timeline } from './customer/timeline.js'
-import type { PageProps } from './pages.js'
 
 /** All that the page shows at first. */
 interface Whole {
@@ -77,7 +76,7 @@ function useMarker(): readonly [at: number | null, move: (at: number | null) => 
   return [at, move]
 }
 
-export function Customer({ ids: { customerId = '' } }: PageProps) {
+export function Customer({ ids: { customerId = '' } }: { readonly ids: Readonly<Record<string, string>> }) {
   const session = useSession()
   const { environment, may, products, productName, targets } = session
   const named = usePlace().parameters.get('product')
@@ -302,8 +301,9 @@ function Memberships({
         rows={[...all.values()]}
         keyOf={({ target }) => target}
         columns={[
-          { title: 'Role or group', cell: ({ target }) => <Text>{target}</Text> },
           { title: 'State', cell: ({ state }) => <Badge>{state}</Badge> },
+          { title: 'Why, and what follows', cell: ({ sentence }) => <Sentence>{sentence}</Sentence> },
+          { title: 'Role or group', cell: ({ target }) => <Text>{target}</Text> },
           { title: 'Since', cell: ({ desiredSince }) => <Time at={desiredSince} never="unknown" /> },
           {
             title: 'Last call',
@@ -318,7 +318,6 @@ function Memberships({
               </>
             ),
           },
-          { title: 'Why, and what follows', cell: ({ sentence }) => <Sentence>{sentence}</Sentence> },
           {
             title: 'Next call',
             cell: ({ next: { at, action } }) => action && <Time at={at} relative never="due" />,

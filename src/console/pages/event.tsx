@@ -12,9 +12,8 @@ import { Time } from '../shared/time.js'
 import { useQuery } from '../shared/use-query.js'
 import { hexOf, indented, textIn } from './events/body.js'
 import { ReplayDialog } from './events/replay.js'
-import type { PageProps } from './pages.js'
 
-export function Event({ ids: { eventId = '' } }: PageProps) {
+export function Event({ ids: { eventId = '' } }: { readonly ids: Readonly<Record<string, string>> }) {
   const { environment, may } = useSession()
   const [isReplaying, setReplaying] = useState(false)
   const event = useQuery(

@@ -89,8 +89,8 @@ export function Events() {
           keyOf={({ id }) => id}
           columns={[
             { title: 'Received', cell: ({ receivedAt }) => <Time at={receivedAt} /> },
-            { title: 'Event', cell: ({ id }) => <EventLink id={id} /> },
             { title: 'Type', cell: ({ type }) => <Text>{type ?? 'none'}</Text> },
+            { title: 'Event', cell: ({ id }) => <EventLink id={id} /> },
             {
               title: 'Disposition',
               cell: ({ disposition, reason }) => (
