@@ -1297,6 +1297,7 @@ export interface components {
             cursor: string;
             entitlements: components["schemas"]["Entitlement"][];
             features: components["schemas"]["Feature"][];
+            calls?: components["schemas"]["PlatformCall"][];
         };
         Change: {
             cursor: string;
@@ -3724,6 +3725,8 @@ export interface operations {
             query?: {
                 /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
                 environment?: components["schemas"]["Environment"];
+                /** @description Checks every line and stores nothing. */
+                dryRun?: boolean;
             };
             header?: {
                 /** @description The same act under the same key is done once. */
@@ -3826,6 +3829,8 @@ export interface operations {
             query?: {
                 /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
                 environment?: components["schemas"]["Environment"];
+                /** @description Checks every line and stores nothing. */
+                dryRun?: boolean;
             };
             header?: {
                 /** @description The same act under the same key is done once. */
@@ -3877,6 +3882,8 @@ export interface operations {
             query?: {
                 /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
                 environment?: components["schemas"]["Environment"];
+                /** @description Checks every line and stores nothing. */
+                dryRun?: boolean;
             };
             header?: {
                 /** @description The same act under the same key is done once. */
@@ -3930,6 +3937,8 @@ export interface operations {
             query?: {
                 /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
                 environment?: components["schemas"]["Environment"];
+                /** @description Checks every line and stores nothing. */
+                dryRun?: boolean;
             };
             header?: {
                 /** @description The same act under the same key is done once. */
@@ -3979,6 +3988,8 @@ export interface operations {
             query?: {
                 /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
                 environment?: components["schemas"]["Environment"];
+                /** @description Checks every line and stores nothing. */
+                dryRun?: boolean;
             };
             header?: {
                 /** @description The same act under the same key is done once. */
@@ -4029,6 +4040,8 @@ export interface operations {
             query?: {
                 /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
                 environment?: components["schemas"]["Environment"];
+                /** @description Checks every line and stores nothing. */
+                dryRun?: boolean;
             };
             header?: {
                 /** @description The same act under the same key is done once. */
@@ -4080,6 +4093,8 @@ export interface operations {
             query?: {
                 /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
                 environment?: components["schemas"]["Environment"];
+                /** @description Checks every line and stores nothing. */
+                dryRun?: boolean;
             };
             header?: {
                 /** @description The same act under the same key is done once. */

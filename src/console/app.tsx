@@ -145,7 +145,12 @@ function NotFound() {
 function Search({ input }: { readonly input: { current: HTMLInputElement | null } }) {
   const address = useAddress()
   const { may } = useSession()
-  const { parameters } = usePlace()
+  const { path, parameters } = usePlace()
+  const query = parameters.get('query') ?? ''
+  useEffect(() => {
+    // Not what is being typed: that is ahead of the address.
+    if (input.current !== null && input.current !== document.activeElement) input.current.value = query
+  }, [query])
   return (
     <search>
       <form
@@ -161,7 +166,15 @@ function Search({ input }: { readonly input: { current: HTMLInputElement | null 
           aria-label="Search customers"
           placeholder={may('write') ? 'Id, reference, email or handle' : 'Id or reference'}
           title="Press / to search"
-          defaultValue={parameters.get('query') ?? ''}
+          defaultValue={query}
+          onInput={({ currentTarget: { value } }) => {
+            if (path === '/customers') setParameters({ query: value.trim() }, true)
+          }}
+          onKeyDown={(event) => {
+            if (event.key !== 'ArrowDown') return
+            event.preventDefault()
+            document.querySelector<HTMLElement>('#main a')?.focus()
+          }}
           autocomplete="off"
           maxLength={255}
         />
@@ -276,6 +289,7 @@ function useKeys(
 function Help({ pages, onClose }: { readonly pages: readonly PageEntry[]; readonly onClose: () => void }) {
   const keys: readonly (readonly [string, string])[] = [
     ['/', 'search for a customer'],
+    ['↓', 'from the search, go to the first customer found'],
     ['?', 'show this help'],
     ['Esc', 'close a dialog'],
     ...pages.map(({ nav, title }) => [`g ${nav}`, `go to ${title}`] as const),

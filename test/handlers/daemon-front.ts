@@ -259,6 +259,12 @@ export async function frontDeps(
       return { id: 'evt_1', disposition: 'applied' }
     },
     performAct: async (request) => ({ eventId: 'man_1', access: answerTo({ ...request, at: null }) }),
+    previewAct: async (request) => ({
+      eventId: 'man_1',
+      access: answerTo({ ...request, at: null }),
+      accounts: null,
+    }),
+    previewCalls: async () => ({ gives: 0, takes: 0, sample: [] }),
     erase: async ({ environment, customerId }) => ({
       environment,
       customerId,

@@ -19,6 +19,7 @@ const whole = sharedFront(openWhole)
 
 const TWICE = 'is given more than once'
 const ENVIRONMENT = 'environment'
+const BY_HAND = 'environment, dryRun'
 const FILTER = 'environment, disposition, type, customerId, endpoint, from, to'
 const KEPT = 'private, no-cache'
 const NOT_KEPT = 'no-store'
@@ -46,13 +47,13 @@ const EVERY_ROUTE: readonly Row[] = [
   ['GET', '/customers', 'environment, query, limit, cursor', 200, NOT_KEPT],
   ['GET', '/customers/:customerId', ENVIRONMENT, 200, NOT_KEPT],
   ['DELETE', '/customers/:customerId', ENVIRONMENT, 200, NOT_KEPT],
-  ['POST', '/customers/:customerId/grants', ENVIRONMENT],
-  ['DELETE', '/customers/:customerId/grants/:productId', ENVIRONMENT],
-  ['PUT', '/customers/:customerId/blocks', ENVIRONMENT],
-  ['DELETE', '/customers/:customerId/blocks', ENVIRONMENT],
-  ['PUT', '/customers/:customerId/blocks/:productId', ENVIRONMENT],
-  ['DELETE', '/customers/:customerId/blocks/:productId', ENVIRONMENT],
-  ['PUT', '/customers/:customerId/identities', ENVIRONMENT],
+  ['POST', '/customers/:customerId/grants', BY_HAND],
+  ['DELETE', '/customers/:customerId/grants/:productId', BY_HAND],
+  ['PUT', '/customers/:customerId/blocks', BY_HAND],
+  ['DELETE', '/customers/:customerId/blocks', BY_HAND],
+  ['PUT', '/customers/:customerId/blocks/:productId', BY_HAND],
+  ['DELETE', '/customers/:customerId/blocks/:productId', BY_HAND],
+  ['PUT', '/customers/:customerId/identities', BY_HAND],
   ['POST', '/customers/:customerId/link-tokens', ENVIRONMENT],
   ['POST', '/customers/:customerId/invites', ENVIRONMENT],
   ['GET', '/products/:productId/customers', 'environment, limit, cursor', 200, NOT_KEPT],

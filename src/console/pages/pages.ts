@@ -28,4 +28,30 @@ export const PAGES: readonly PageEntry[] = [
     scopes: ['read', 'write', 'events', 'metrics', 'admin'],
     load: () => import('./overview.js').then(({ Overview }) => Overview),
   },
+  {
+    path: '/customers',
+    title: 'Customers',
+    nav: 'c',
+    scopes: ['read'],
+    load: () => import('./customers.js').then(({ Customers }) => Customers),
+  },
+  {
+    path: '/customers/:customerId',
+    title: 'Customer',
+    scopes: ['read'],
+    load: () => import('./customer.js').then(({ Customer }) => Customer),
+  },
+  {
+    path: '/events',
+    title: 'Events',
+    nav: 'e',
+    scopes: ['events'],
+    load: () => import('./events.js').then(({ Events }) => Events),
+  },
+  {
+    path: '/events/:eventId',
+    title: 'Event',
+    scopes: ['events'],
+    load: () => import('./event.js').then(({ Event }) => Event),
+  },
 ]

@@ -99,3 +99,35 @@ export function DurationInput({ label, value, onChange }: DurationInputProps) {
     </label>
   )
 }
+
+interface InstantInputProps {
+  readonly label: string
+  /** As the API takes it; null: none. */
+  readonly at: string | null
+  readonly onChange: (at: string | null) => void
+}
+
+/** Takes an instant in the zone that times are shown in. */
+export function InstantInput({ label, at, onChange }: InstantInputProps) {
+  const [zone] = useZone()
+  const instant = at === null ? Number.NaN : Date.parse(at)
+  const behindUtcMs = zone === 'utc' ? 0 : new Date(instant).getTimezoneOffset() * 60_000
+  const shown = Number.isNaN(instant) ? '' : new Date(instant - behindUtcMs).toISOString().slice(0, 16)
+  return (
+    <label class="field">
+      <span>
+        {label}
+        {zone === 'utc' && ' (UTC)'}
+      </span>
+      <input
+        type="datetime-local"
+        value={shown}
+        max="9999-12-31T23:59"
+        onChange={({ currentTarget: { value } }) => {
+          const given = Date.parse(zone === 'utc' ? `${value}Z` : value)
+          onChange(Number.isNaN(given) ? null : new Date(given).toISOString())
+        }}
+      />
+    </label>
+  )
+}

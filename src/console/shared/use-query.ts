@@ -117,3 +117,13 @@ export function usePages<Item>(
     reload: first.reload,
   }
 }
+
+/** The value once it has not changed for a while, such as what somebody types. */
+export function useSettled<Value>(value: Value, ms: number): Value {
+  const [settled, setSettled] = useState(value)
+  useEffect(() => {
+    const timer = window.setTimeout(() => setSettled(value), ms)
+    return () => window.clearTimeout(timer)
+  }, [value, ms])
+  return settled
+}
