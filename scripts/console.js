@@ -20,7 +20,8 @@ export async function builtConsole() {
     format: 'esm',
     minify: true,
     entryFileNames: 'assets/[name]-[hash].js',
-    chunkFileNames: 'assets/[name]-[hash].js',
+    // The daemon serves names in small letters alone.
+    chunkFileNames: ({ name }) => `assets/${name.toLowerCase().replaceAll(/[^a-z]+/g, '-')}-[hash].js`,
     hashCharacters: 'hex',
   })
   await bundle.close()

@@ -39,7 +39,6 @@ export async function serveRoutes(parts: Parts): Promise<Listeners> {
     keys: keyUses.list,
     keyUsed: keyUses.note,
     version: control.version,
-    products: () => current.now().products,
     hasConsole: config.console,
     consoleSecret: () => consoleSecret(parts.db),
     ...(tracing && { traced: tracing.ofRequests }),

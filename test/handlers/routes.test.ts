@@ -55,6 +55,7 @@ const EVERY_ROUTE: readonly Row[] = [
   ['PUT', '/customers/:customerId/identities', ENVIRONMENT],
   ['POST', '/customers/:customerId/link-tokens', ENVIRONMENT],
   ['POST', '/customers/:customerId/invites', ENVIRONMENT],
+  ['GET', '/products', ENVIRONMENT, 200, NOT_KEPT],
   ['GET', '/products/:productId/customers', 'environment, limit, cursor', 200, NOT_KEPT],
   ['GET', '/changes', 'environment, customerId, from, to, limit, cursor', 200, NOT_KEPT],
   ['GET', '/changes/summary', 'environment, from, to, by, productId', 200, NOT_KEPT],
