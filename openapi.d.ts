@@ -1044,6 +1044,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Deliveries a minute in the last hour, how fast they were acknowledged, and the silence of each endpoint.
+         * @description Needs a key with the scope `admin`.
+         */
+        get: operations["getDeliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/openapi.json": {
         parameters: {
             query?: never;
@@ -1476,6 +1496,33 @@ export interface components {
                 done: number;
                 total: number;
             } | null;
+        };
+        Deliveries: {
+            minutes: {
+                /** Format: date-time */
+                at: string;
+                applied: number;
+                ignored: number;
+                held: number;
+                quarantined: number;
+                duplicate: number;
+                refused: number;
+                notStored: number;
+            }[];
+            acknowledged: {
+                count: number;
+                p50Ms: number;
+                p95Ms: number;
+                p99Ms: number;
+            } | null;
+            endpoints: {
+                name: string;
+                environment: components["schemas"]["Environment"];
+                lastEventAt: string | null;
+                usualIntervalMs: number | null;
+                unusualAfterMs: number | null;
+                isUnusual: boolean;
+            }[];
         };
         /** @enum {string} */
         EndReason: "failed" | "refunded" | "charged_back" | "voided" | "expired" | "canceled" | "completed" | "lapsed" | "moved" | "revoked";
@@ -5962,6 +6009,39 @@ export interface operations {
             503: components["responses"]["store_unavailable"];
         };
     };
+    getDeliveries: {
+        parameters: {
+            query?: {
+                /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
+                environment?: components["schemas"]["Environment"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Deliveries"];
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["key_expired-or-unauthorized"];
+            403: components["responses"]["forbidden"];
+            408: components["responses"]["body_incomplete"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unavailable"];
+        };
+    };
     getApiDescription: {
         parameters: {
             query?: never;
@@ -6137,7 +6217,10 @@ export interface operations {
     };
     getConsoleSession: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
+                environment?: components["schemas"]["Environment"];
+            };
             header?: never;
             path?: never;
             cookie?: never;

@@ -20,14 +20,14 @@ export async function builtConsole() {
     format: 'esm',
     minify: true,
     entryFileNames: 'assets/[name]-[hash].js',
-    // The daemon serves names in small letters alone.
-    chunkFileNames: ({ name }) => `assets/${name.toLowerCase().replaceAll(/[^a-z]+/g, '-')}-[hash].js`,
+    chunkFileNames: 'assets/[name]-[hash].js',
     hashCharacters: 'hex',
   })
   await bundle.close()
   const scripts = output.map(({ fileName, code }) => [fileName, code])
   const [entry] = output.filter(({ isEntry }) => isEntry)
-  const style = hashed('style', 'css', readFileSync(join(SOURCES, 'style.css'), 'utf8'))
+  const styles = [join(ROOT, 'node_modules', 'uplot', 'dist', 'uPlot.min.css'), join(SOURCES, 'style.css')]
+  const style = hashed('style', 'css', styles.map((name) => readFileSync(name, 'utf8')).join('\n'))
   const icon = hashed('icon', 'svg', readFileSync(join(SOURCES, 'icon.svg'), 'utf8'))
   const licenses = hashed('licenses', 'txt', BUNDLED_PACKAGES.map(licenseOf).join('\n'))
   const page = readFileSync(join(SOURCES, 'index.html'), 'utf8')

@@ -10,6 +10,7 @@ import { check } from '../../src/handlers/checks.js'
 import { consoleSession } from '../../src/handlers/console.js'
 import * as control from '../../src/handlers/control.js'
 import * as customers from '../../src/handlers/customers.js'
+import { deliveriesAnswer } from '../../src/handlers/deliveries.js'
 import * as entitlements from '../../src/handlers/entitlements.js'
 import * as events from '../../src/handlers/events.js'
 import { doctorAnswer } from '../../src/handlers/health.js'
@@ -69,6 +70,7 @@ const NAMED: Readonly<Record<string, z.ZodType>> = {
   Reloaded: control.reloaded,
   Keys: control.keysAnswer,
   ConsoleSession: consoleSession,
+  Deliveries: deliveriesAnswer,
   Problem: problem,
 }
 

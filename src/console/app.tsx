@@ -57,6 +57,10 @@ function Frame({ place }: { readonly place: Place }) {
   const session = useSession()
   const address = useAddress()
   const [isHelpOpen, setHelpOpen] = useState(false)
+  // Signed in already: by another tab, or once more by a link that was used.
+  useEffect(() => {
+    if (place.path === '/sign-in') navigate(address('/'), true)
+  })
   const shown = PAGES.filter((page) => page.nav !== undefined && isFor(page, session))
   const search = useRef<HTMLInputElement>(null)
   useKeys(shown, search, () => setHelpOpen(true))

@@ -38,6 +38,7 @@ export async function serveRoutes(parts: Parts): Promise<Listeners> {
     apiKeys: () => current.now().apiKeys,
     keys: keyUses.list,
     keyUsed: keyUses.note,
+    gaps: () => readGaps(parts.db, clock()),
     version: control.version,
     hasConsole: config.console,
     consoleSecret: () => consoleSecret(parts.db),

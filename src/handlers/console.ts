@@ -37,16 +37,17 @@ export const consoleSession = z.object({
   targets: z.array(z.string()),
 })
 
+export const consoleLink = z.object({ path: z.string(), expiresAt: instant })
+export type ConsoleLinkJson = z.input<typeof consoleLink>
+
 export const consoleRoutes: readonly Route<ConsoleRouteDeps>[] = [
   route('GET /console/session', {
     operationId: 'getConsoleSession',
     summary: 'What the key may do, and what is configured: what the console shows beside data.',
     scope: 'any',
-    environments: 'none',
+    environments: 'shown',
     answer: consoleSession,
-    async handle({ key }, { version, endpoints, products, sync }: ConsoleRouteDeps) {
-      const isShown = (one: { readonly environment: string }) =>
-        key.environments.some((own) => own === one.environment)
+    async handle({ key, environments }, { version, endpoints, products, sync }: ConsoleRouteDeps) {
       return {
         key: key.name,
         scopes: key.scopes,
@@ -54,10 +55,10 @@ export const consoleRoutes: readonly Route<ConsoleRouteDeps>[] = [
         expiresAt: key.expiresAt,
         version,
         endpoints: endpoints()
-          .filter(isShown)
+          .filter((one) => environments.includes(one.environment))
           .map(({ name, environment }) => ({ name, environment })),
         products: products().map(({ id, name, features }) => ({ id, name, features })),
-        targets: await sync.targets(key.environments),
+        targets: await sync.targets(environments),
       }
     },
   }),
@@ -66,7 +67,7 @@ export const consoleRoutes: readonly Route<ConsoleRouteDeps>[] = [
     summary: 'A link that opens the console signed in with this key: once, and within a minute.',
     ...ADMIN_OF_BOTH,
     status: 201,
-    answer: z.object({ path: z.string(), expiresAt: instant }),
+    answer: consoleLink,
     handle({ key }, { links }: ConsoleRouteDeps) {
       const { token, expiresAt } = links.create(key)
       return { path: `/console/link?token=${token}`, expiresAt }
@@ -74,7 +75,7 @@ export const consoleRoutes: readonly Route<ConsoleRouteDeps>[] = [
   }),
 ]
 
-const COOKIE = 'latchkey_console'
+const COOKIE = 'latchkey-console'
 const PREFIX = '/console'
 const API = `${PREFIX}/api`
 /** A key has 46 characters. */

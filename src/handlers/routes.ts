@@ -10,6 +10,7 @@ import { checkRoute } from './checks.js'
 import { type ConsoleRouteDeps, consoleRoutes } from './console.js'
 import { type ControlDeps, controlRoutes, type KeysDeps, keysRoute } from './control.js'
 import { type ActDeps, actRoutes, customerQuestions } from './customers.js'
+import { type DeliveryDeps, deliveryRoutes } from './deliveries.js'
 import { type EntitlementDeps, entitlementRoutes } from './entitlements.js'
 import { eventQuestions, type ImportDeps, importRoute } from './events.js'
 import { type HealthDeps, healthRoutes } from './health.js'
@@ -42,6 +43,7 @@ export type RouteDeps = QuestionDeps &
   SyncDeps &
   TelegramDeps &
   HealthDeps &
+  DeliveryDeps &
   ControlDeps &
   ConsoleRouteDeps & {
     readonly hasConsole: boolean
@@ -88,7 +90,11 @@ export const ROUTE_GROUPS: readonly RouteGroup<RouteDeps>[] = [
     routes: [...syncQuestions, ...syncRoutes],
   },
   { name: 'Telegram', about: 'Links with which customers join groups.', routes: telegramRoutes },
-  { name: 'Health', about: 'Health, findings and metrics of the daemon.', routes: healthRoutes },
+  {
+    name: 'Health',
+    about: 'Health, findings and metrics of the daemon.',
+    routes: [...healthRoutes, ...deliveryRoutes],
+  },
   {
     name: 'Description',
     about: 'This description of the API.',

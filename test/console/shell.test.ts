@@ -34,6 +34,23 @@ describe('the console', () => {
     expect(faults()).toEqual([])
   })
 
+  it('counts a delivery as it comes, and says which endpoint is silent', async () => {
+    const daemon = await serveConsole()
+    const { page, faults } = await browser.open(daemon)
+    await page.getByText('up to date').waitFor()
+    await daemon.deliver('payment.authorized')
+    const applied = page
+      .getByRole('term')
+      .filter({ hasText: /^applied$/ })
+      .locator('..')
+    await applied.getByText('1', { exact: true }).waitFor()
+    await page.getByRole('img', { name: 'Deliveries a minute: 1 applied.' }).locator('canvas').waitFor()
+    const row = page.getByRole('row', { name: /^live/ })
+    await row.getByText('usual').waitFor()
+    await expectNoFault(page)
+    expect(faults()).toEqual([])
+  })
+
   it('is used by keyboard', async () => {
     const daemon = await serveConsole(consoleConfig())
     const { page } = await browser.open(daemon)
@@ -41,6 +58,7 @@ describe('the console', () => {
     await page.keyboard.press('?')
     await page.getByRole('dialog', { name: 'Keyboard' }).waitFor()
     await page.keyboard.press('Escape')
+    await page.getByRole('dialog').waitFor({ state: 'hidden' })
     await page.keyboard.press('/')
     expect(await page.locator(':focus').getAttribute('type')).toBe('search')
   })

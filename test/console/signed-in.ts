@@ -3,6 +3,8 @@
 import { AxeBuilder } from '@axe-core/playwright'
 import type { BrowserContextOptions, Page } from 'playwright-core'
 import { expect } from 'vitest'
+import { buildSampleEvent, type SampleSpec } from '../../src/provider/sample-event.js'
+import { signBody } from '../../src/provider/signature.js'
 import { useBrowser } from '../setup/browser.js'
 import {
   API_KEY,
@@ -11,11 +13,13 @@ import {
   configuredFolder,
   type DaemonHere,
   keyEntry,
+  SECRET,
   serveHere,
 } from '../world.js'
 
 const SCOPES = ['read', 'write', 'events', 'metrics', 'admin'] as const
 const BOTH = ['live', 'sandbox'] as const
+const SECRETS = { live: SECRET, sandbox: 'whsec_sandbox_0123456789' }
 
 /** Keys with these rights beside the one that may do everything, by their text, which is their name too. */
 export type Keys = Readonly<
@@ -26,7 +30,7 @@ export type Keys = Readonly<
 export function consoleConfig(keys: Keys = {}, further: object = {}) {
   const { live } = CONFIG.endpoints
   return {
-    endpoints: { live, sandbox: { environment: 'sandbox', secrets: ['whsec_sandbox_0123456789'] } },
+    endpoints: { live, sandbox: { environment: 'sandbox', secrets: [SECRETS.sandbox] } },
     products: { pro_gold: { name: 'Gold', features: ['export'] }, pro_silver: { name: 'Silver' } },
     api: {
       keys: [
@@ -42,13 +46,48 @@ export function consoleConfig(keys: Keys = {}, further: object = {}) {
   }
 }
 
+export interface ServedConsole extends DaemonHere {
+  readonly folder: string
+  /** Delivers an event of a type, such as `payment.authorized`, as the payments service does. */
+  readonly deliver: (type: string, subject?: Partial<SampleSpec>) => Promise<void>
+}
+
 /** A daemon in this process with this config. */
 export async function serveConsole(
   config: object = consoleConfig(),
   now: () => number = Date.now,
-): Promise<DaemonHere & { readonly folder: string }> {
+): Promise<ServedConsole> {
   const folder = configuredFolder(config)
-  return { ...(await serveHere(folder, { now })), folder }
+  const daemon = await serveHere(folder, { now })
+  let sent = 0
+  async function deliver(type: string, subject: Partial<SampleSpec> = {}): Promise<void> {
+    sent += 1
+    const { environment = 'live' } = subject
+    const { body, event } = buildSampleEvent({
+      type,
+      eventId: `evt_${sent}`,
+      createdAt: now(),
+      environment,
+      customerId: 'cus_1',
+      productId: 'pro_gold',
+      paymentId: `pay_${sent}`,
+      subscriptionId: null,
+      rail: 'card',
+      ...subject,
+    })
+    const timestamp = String(Math.floor(now() / 1000))
+    const answer = await fetch(`${daemon.url}/webhooks/${environment}`, {
+      method: 'POST',
+      headers: {
+        'X-Webhook-Event': event,
+        'X-Webhook-Timestamp': timestamp,
+        'X-Webhook-Signature': signBody(SECRETS[environment], timestamp, Buffer.from(body)),
+      },
+      body,
+    })
+    expect(answer.status).toBe(200)
+  }
+  return { ...daemon, folder, deliver }
 }
 
 /** Signs in by the form's own request. */
@@ -79,7 +118,12 @@ export function useConsole() {
     path = '/',
     { key = API_KEY, ...options }: BrowserContextOptions & { readonly key?: string | null } = {},
   ): Promise<ConsolePage> {
-    const page = await browser.open('about:blank', options)
+    // By the language of this machine, it may have one that nobody has.
+    const page = await browser.open('about:blank', {
+      locale: 'en-GB',
+      timezoneId: 'Europe/Berlin',
+      ...options,
+    })
     const faults: string[] = []
     page.on('console', (message) => {
       if (message.type() === 'error' || message.type() === 'warning') faults.push(message.text())

@@ -16,6 +16,7 @@ import { type ListenersDeps, startListeners } from '../../src/handlers/listeners
 import type { SyncControl } from '../../src/handlers/sync/deps.js'
 import type { Delivery } from '../../src/ingest/delivery.js'
 import { createMetrics } from '../../src/operations/metrics.js'
+import { createPulse } from '../../src/operations/pulse.js'
 import type { Endpoint } from '../../src/provider/endpoint.js'
 import { signBody } from '../../src/provider/signature.js'
 import type { Job, Replay } from '../../src/recompute/job.js'
@@ -299,6 +300,8 @@ export async function frontDeps(
       stop: () => {},
     },
     keys: async () => [],
+    pulse: createPulse(() => NOW),
+    gaps: async () => new Map(),
     version: '1.0.0',
     products: () => [],
     hasConsole: true,

@@ -107,6 +107,9 @@ const EVERY_ROUTE: readonly Row[] = [
   ['GET', '/healthz', null, 200, NOT_KEPT],
   ['GET', '/readyz', null, 200, NOT_KEPT],
   ['GET', '/metrics', null, 200, NOT_KEPT],
+  ['GET', '/deliveries', ENVIRONMENT, 200, NOT_KEPT],
+  ['GET', '/console/session', ENVIRONMENT, 200, NOT_KEPT],
+  ['POST', '/console/links', 'none', 201, NOT_KEPT],
 ]
 
 const TAKING = EVERY_ROUTE.flatMap(([method, path, takes]) =>

@@ -16,6 +16,7 @@ export const PAGES = [
   'docs/embedding.md',
   'docs/upgrading.md',
   'docs/operating.md',
+  'docs/console.md',
   'docs/backfill.md',
   'docs/sandbox.md',
   'docs/sandbox-reference.md',

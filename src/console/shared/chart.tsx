@@ -1,6 +1,6 @@
 /* Charts over time. Their library is loaded when the first one is shown. */
 
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { useTheme, useZone } from './preferences.js'
 import { timeText } from './time.js'
 
@@ -33,6 +33,7 @@ export function Chart({
   const place = useRef<HTMLDivElement>(null)
   const [theme] = useTheme()
   const [zone] = useZone()
+  const [isFailed, setFailed] = useState(false)
   const drawn = JSON.stringify([times, series])
   useEffect(() => {
     const { current: element } = place
@@ -40,48 +41,52 @@ export function Chart({
     let isGone = false
     let chart: { destroy(): void; setSize(size: { width: number; height: number }): void } | null = null
     const observer = new ResizeObserver(() => chart?.setSize({ width: element.clientWidth, height: HEIGHT }))
-    void import('uplot').then(({ default: UPlot }) => {
-      if (isGone) return
-      const color = (name: string) => getComputedStyle(element).getPropertyValue(name).trim()
-      const axis = {
-        stroke: color('--faint'),
-        grid: { stroke: color('--line'), width: 1 },
-        ticks: { show: false },
-      }
-      const bars = UPlot.paths.bars?.({ size: [0.7, 24] })
-      chart = new UPlot(
-        {
-          width: element.clientWidth,
-          height: HEIGHT,
-          cursor: { drag: { x: false, y: false } },
-          legend: { live: true },
-          scales: { y: { range: (_, least, most) => [Math.min(least, 0), Math.max(most, 1)] } },
-          axes: [
-            { ...axis, values: (_, at) => at.map((one) => timeText(one * 1000, zone, format)) },
-            { ...axis, size: 44 },
-          ],
-          series: [
-            { label: 'Time', value: (_, at) => (at === null ? '–' : timeText(at * 1000, zone, format)) },
-            ...series.map(({ label, color: name, kind = 'line' }) => ({
-              label,
-              stroke: color(name),
-              fill: kind === 'bars' ? color(name) : 'transparent',
-              width: 1.5,
-              points: { show: false },
-              ...(kind === 'bars' && bars !== undefined && { paths: bars }),
-            })),
-          ],
-        },
-        [times.map((at) => at / 1000), ...series.map(({ values }) => [...values])],
-        element,
-      )
-      observer.observe(element)
-    })
+    void import('uplot').then(
+      ({ default: UPlot }) => {
+        if (isGone) return
+        const color = (name: string) => getComputedStyle(element).getPropertyValue(name).trim()
+        const axis = {
+          stroke: color('--faint'),
+          grid: { stroke: color('--line'), width: 1 },
+          ticks: { show: false },
+        }
+        const bars = UPlot.paths.bars?.({ size: [0.7, 24] })
+        chart = new UPlot(
+          {
+            width: element.clientWidth,
+            height: HEIGHT,
+            cursor: { drag: { x: false, y: false } },
+            legend: { live: true },
+            scales: { y: { range: (_, least, most) => [Math.min(least, 0), Math.max(most, 1)] } },
+            axes: [
+              { ...axis, values: (_, at) => at.map((one) => timeText(one * 1000, zone, format)) },
+              { ...axis, size: 44 },
+            ],
+            series: [
+              { label: 'Time', value: (_, at) => (at === null ? '–' : timeText(at * 1000, zone, format)) },
+              ...series.map(({ label, color: name, kind = 'line' }) => ({
+                label,
+                stroke: color(name),
+                fill: kind === 'bars' ? color(name) : 'transparent',
+                width: 1.5,
+                points: { show: false },
+                ...(kind === 'bars' && bars !== undefined && { paths: bars }),
+              })),
+            ],
+          },
+          [times.map((at) => at / 1000), ...series.map(({ values }) => [...values])],
+          element,
+        )
+        observer.observe(element)
+      },
+      () => setFailed(true),
+    )
     return () => {
       isGone = true
       observer.disconnect()
       chart?.destroy()
     }
   }, [drawn, theme, zone])
-  return <div class="chart" ref={place} role="img" aria-label={summary} />
+  // What it shows can be said without it.
+  return isFailed ? <p>{summary}</p> : <div class="chart" ref={place} role="img" aria-label={summary} />
 }

@@ -16,7 +16,7 @@ const TYPES: Readonly<Record<string, string>> = {
 }
 
 /** The name of a built file: with a hash of its content, which never changes under that name. */
-const ASSET = /^[a-z-]+-\w{8,}\.(js|css|svg|txt)$/
+const ASSET = /^[\w.-]+-[0-9a-f]{8,}\.(js|css|svg|txt)$/
 
 interface Built {
   readonly content: Buffer
