@@ -1,11 +1,12 @@
 /* Who gained and lost access on some days, and why. */
 
 import { answerOf, api, type Environment, type Schemas } from '../api.js'
-import { Link, setParameters, usePlace } from '../router.js'
-import { useAddress, useSession } from '../session.js'
+import { setParameters, usePlace } from '../router.js'
+import { useSession } from '../session.js'
 import { reasonOf, statusWords, TURNS, turnOf } from '../shared/access.js'
 import { Choose } from '../shared/choose.js'
 import { beginOf, day, endOf } from '../shared/days.js'
+import { CustomerLink, Go } from '../shared/links.js'
 import { Answer, Badge, PagedTable, Section } from '../shared/show.js'
 import { Text } from '../shared/text.js'
 import { Time } from '../shared/time.js'
@@ -174,16 +175,11 @@ function Sums({
 
 function useColumns() {
   const { may, productName } = useSession()
-  const address = useAddress()
   return [
     { title: 'When', cell: ({ at }: Change) => <Time at={at} /> },
     {
       title: 'Customer',
-      cell: ({ customerId }: Change) => (
-        <Link to={address(`/customers/${encodeURIComponent(customerId)}`)}>
-          <Text>{customerId}</Text>
-        </Link>
-      ),
+      cell: ({ customerId }: Change) => <CustomerLink id={customerId} />,
     },
     { title: 'Product', cell: ({ productId }: Change) => <Text>{productName(productId)}</Text> },
     { title: 'What', cell: (change: Change) => <Badge>{turnOf(change)}</Badge> },
@@ -206,11 +202,7 @@ function useColumns() {
         if (kind !== 'event' || eventId === null)
           return kind === 'clock' ? 'its time came' : 'a rebuild, a replay or another policy'
         if (!may('events')) return <Text>{eventId}</Text>
-        return (
-          <Link to={address(`/events/${encodeURIComponent(eventId)}`)}>
-            <Text>{eventId}</Text>
-          </Link>
-        )
+        return <Go to={`/events/${encodeURIComponent(eventId)}`}>{eventId}</Go>
       },
     },
   ]

@@ -1,16 +1,16 @@
 /* Who should be, and who is, a member of which role or group, and what that waits for. */
 
-import { useState } from 'preact/hooks'
 import { answerOf, api, type Environment, type Schemas } from '../api.js'
-import { Link, setParameters, usePlace } from '../router.js'
-import { useAddress, useSession } from '../session.js'
+import { setParameters, usePlace } from '../router.js'
+import { useSession } from '../session.js'
+import { Ask } from '../shared/ask.js'
 import { Choose } from '../shared/choose.js'
-import { Confirm } from '../shared/confirm.js'
+import { CustomerLink, Go } from '../shared/links.js'
 import { Badge, PagedTable, Section } from '../shared/show.js'
 import { Text } from '../shared/text.js'
 import { Time } from '../shared/time.js'
 import { toast } from '../shared/toast.js'
-import { usePages } from '../shared/use-query.js'
+import { usePages, useQuery } from '../shared/use-query.js'
 
 type Membership = Schemas['Membership']
 type State = Membership['state']
@@ -26,6 +26,9 @@ export const STATE_WORDS: Readonly<Record<State, string>> = {
   unconfirmed: 'a removal that waits for your approval',
 }
 
+/** What a retry does something about: `due`, where calls are stopped. */
+const RETRIED: readonly State[] = ['due', 'retrying', 'waiting', 'parked']
+
 /** @param body as of `POST /sync/run` */
 export async function runSync(
   environment: Environment,
@@ -39,45 +42,38 @@ export async function runSync(
   const { paused, leads, given, taken, failed, parked, waiting, messages } = ran
   if (paused) return toast('No call was made: sync is paused. Resume it first.', 'bad')
   if (!leads) return toast('Another instance makes the calls: it does this in a moment.')
-  const made = [
-    `${given} given, ${taken} taken`,
-    failed > 0 && `${failed} failed`,
-    parked > 0 && `${parked} need somebody`,
-    waiting > 0 && `${waiting} wait for the customer`,
-    messages > 0 && `${messages} messages to be sent again`,
-  ].filter((one) => one !== false)
-  toast(`${made.join(', ')}.`, failed + parked > 0 ? 'bad' : 'good')
+  const others = [
+    [failed, 'failed'],
+    [parked, 'need somebody'],
+    [waiting, 'wait for the customer'],
+    [messages, 'messages to be sent again'],
+  ] as const
+  const made = others.map(([count, what]) => (count > 0 ? `, ${count} ${what}` : '')).join('')
+  toast(`${given} given, ${taken} taken${made}.`, failed + parked > 0 ? 'bad' : 'good')
 }
-
-/** What a retry does something about. */
-const RETRIED: readonly State[] = ['retrying', 'waiting', 'parked']
 
 export function Memberships() {
   const { environment, targets } = useSession()
   const { parameters } = usePlace()
-  const address = useAddress()
-  const [target, state, customerId] = ['target', 'state', 'customerId'].map((name) => parameters.get(name))
+  const filter = Object.fromEntries(
+    ['target', 'state', 'customerId'].flatMap((name) => {
+      const value = parameters.get(name)
+      return value === null ? [] : [[name, value]]
+    }),
+  )
+  const stopped = useStopped()
   const pages = usePages(
     (cursor, signal) => {
-      const query = {
-        environment,
-        limit: 50,
-        ...(target && { target }),
-        // The API says which ones there are.
-        ...(state && { state: state as State }),
-        ...(customerId && { customerId }),
-        ...(cursor !== undefined && { cursor }),
-      }
+      const query = { environment, limit: 50, ...filter, ...(cursor !== undefined && { cursor }) }
       return answerOf(api.GET('/sync/memberships', { params: { query }, signal }))
     },
-    [environment, target, state, customerId],
+    [environment, filter],
   )
-  const [retried, setRetried] = useState<Membership | null>(null)
   return (
     <>
       <div class="title">
         <h1>Roles and groups</h1>
-        <Link to={address('/sync')}>Sync and webhooks</Link>
+        <Go to="/sync">Sync and webhooks</Go>
       </div>
       <Section
         title="Memberships"
@@ -85,9 +81,9 @@ export function Memberships() {
           <div class="filters">
             <Choose label="Role or group" name="target" options={targets.map((one) => [one, one])} />
             <Choose label="State" name="state" options={STATES.map((one) => [one, one])} />
-            {customerId && (
+            {filter.customerId !== undefined && (
               <button type="button" onClick={() => setParameters({ customerId: null })}>
-                Of all customers, not only {customerId}
+                Of {filter.customerId}: show all customers
               </button>
             )}
             <button type="button" onClick={pages.reload} disabled={pages.isLoading}>
@@ -99,23 +95,11 @@ export function Memberships() {
         <PagedTable
           pages={pages}
           caption="Memberships"
-          keyOf={(one) => `${one.target} ${one.accountId}`}
+          keyOf={({ target, accountId }) => `${target} ${accountId}`}
           columns={[
-            {
-              title: 'Customer',
-              cell: (one) => (
-                <>
-                  <Link to={address(`/customers/${encodeURIComponent(one.customerId)}`)}>
-                    <Text>{one.customerId}</Text>
-                  </Link>
-                  <br />
-                  <span class="faint">
-                    account <Text>{one.accountId}</Text>
-                  </span>
-                </>
-              ),
-            },
-            { title: 'Role or group', cell: (one) => <Text>{one.target}</Text> },
+            { title: 'Customer', cell: ({ customerId }) => <CustomerLink id={customerId} /> },
+            { title: 'Account', cell: ({ accountId }) => <Text>{accountId}</Text> },
+            { title: 'Role or group', cell: ({ target }) => <Text>{target}</Text> },
             {
               title: 'Should be',
               cell: ({ desired, desiredSince }) => (
@@ -129,61 +113,75 @@ export function Memberships() {
               cell: ({ applied }) =>
                 ({ member: 'a member', absent: 'no member', unknown: 'not known' })[applied],
             },
-            { title: 'State', cell: (one) => <Badge>{one.state}</Badge> },
-            { title: 'Why', cell: (one) => <Why of={one} /> },
+            { title: 'State', cell: ({ state }) => <Badge>{state}</Badge> },
+            { title: 'Why', cell: (one) => <Why of={one} stopped={stopped(one.target)} /> },
             {
               title: 'Retry',
               cell: (one) =>
                 RETRIED.includes(one.state) && (
-                  <button
-                    type="button"
-                    class="small"
-                    aria-label={`Retry ${one.customerId}`}
-                    onClick={() => setRetried(one)}
-                  >
-                    Retry…
-                  </button>
+                  <Retry of={one} stopped={stopped(one.target)} onClose={pages.reload} />
                 ),
             },
           ]}
           empty={
             <p>
-              {state || target || customerId
+              {Object.keys(filter).length > 0
                 ? 'None matches. Choose another state, or another role or group.'
                 : 'There is none: customers get one with access to a product that has a role or group, and an account there.'}
             </p>
           }
         />
       </Section>
-      {retried !== null && (
-        <Confirm
-          title={`Retry ${retried.customerId} in ${retried.target}`}
-          act="Retry"
-          reason="none"
-          onConfirm={async () => {
-            const { target: of, customerId: who } = retried
-            await runSync(retried.environment, { retry: { target: of, customerId: who } })
-          }}
-          onClose={() => {
-            setRetried(null)
-            pages.reload()
-          }}
-        >
-          <p>
-            The platform is called now, to {retried.desired ? 'give' : 'take away'} it. It fails again if its
-            cause is still there: <Why of={retried} />
-          </p>
-        </Confirm>
-      )}
     </>
   )
 }
 
-function Why({ of: { state, parked, lastError, nextAttemptAt, attempts } }: { readonly of: Membership }) {
-  const failure = parked ?? lastError
+/** Why no call is made for a role or group, or for its whole platform; null: calls are made. */
+function useStopped(): (target: string) => string | null {
+  const { environment } = useSession()
+  const { data } = useQuery(
+    (signal) => answerOf(api.GET('/sync', { params: { query: { environment } }, signal })),
+    [environment],
+  )
+  return (target) => {
+    const own = data?.targets.find((one) => one.target === target)
+    const platform = data?.platforms.find((one) => target.startsWith(`${one.platform}:`))
+    const outage = data?.unreachable.find((one) => target.startsWith(`${one.platform}:`))
+    return own?.reason?.message ?? platform?.reason?.message ?? outage?.reason ?? null
+  }
+}
+
+interface WhyProps {
+  readonly of: Membership
+  readonly stopped: string | null
+}
+
+function Retry({ of: membership, stopped, onClose }: WhyProps & { readonly onClose: () => void }) {
+  const { environment, target, customerId, desired } = membership
+  return (
+    <Ask
+      label="Retry…"
+      name={`Retry ${customerId}`}
+      look="small"
+      title={`Retry ${customerId} in ${target}`}
+      act="Retry"
+      onConfirm={() => runSync(environment, { retry: { target, customerId } })}
+      onClose={onClose}
+    >
+      <p>
+        The platform is called now, to {desired ? 'give' : 'take away'} it. It fails again if its cause is
+        still there: <Why of={membership} stopped={stopped} />
+      </p>
+    </Ask>
+  )
+}
+
+function Why({ of: { state, parked, lastError, nextAttemptAt, attempts }, stopped }: WhyProps) {
+  const failure =
+    parked?.message ?? (state === 'due' || state === 'retrying' ? stopped : null) ?? lastError?.message
   return (
     <>
-      {failure === null || state === 'settled' ? STATE_WORDS[state] : <Text>{failure.message}</Text>}
+      {failure === undefined || state === 'settled' ? STATE_WORDS[state] : <Text>{failure}</Text>}
       {nextAttemptAt !== null && state !== 'settled' && (
         <>
           {' '}

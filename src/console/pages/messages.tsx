@@ -2,10 +2,11 @@
 
 import { useState } from 'preact/hooks'
 import { answerOf, api, type Schemas } from '../api.js'
-import { Link, usePlace } from '../router.js'
-import { useAddress, useSession } from '../session.js'
+import { usePlace } from '../router.js'
+import { useSession } from '../session.js'
+import { Ask } from '../shared/ask.js'
 import { Choose } from '../shared/choose.js'
-import { Confirm } from '../shared/confirm.js'
+import { CustomerLink, Go } from '../shared/links.js'
 import { Badge, PagedTable, Section } from '../shared/show.js'
 import { Id, Text } from '../shared/text.js'
 import { Time } from '../shared/time.js'
@@ -24,36 +25,30 @@ const REASONS = {
 export function Messages() {
   const { environment } = useSession()
   const { parameters } = usePlace()
-  const address = useAddress()
-  const names = ['webhook', 'status', 'type', 'customerId', 'id'] as const
   const filter = Object.fromEntries(
-    names.flatMap((name) => (parameters.get(name) ? [[name, parameters.get(name)]] : [])),
+    ['webhook', 'status', 'type', 'customerId', 'id'].flatMap((name) => {
+      const value = parameters.get(name)
+      return value === null ? [] : [[name, value]]
+    }),
   )
-  const status = useQuery(
+  const sync = useQuery(
     (signal) => answerOf(api.GET('/sync', { params: { query: { environment } }, signal })),
     [environment],
   )
-  const webhooks = status.data?.webhooks.map(({ id }) => id) ?? []
+  const webhooks = sync.data?.webhooks.map(({ id }) => id) ?? []
   const pages = usePages(
     (cursor, signal) => {
       const query = { environment, limit: 50, ...filter, ...(cursor !== undefined && { cursor }) }
       return answerOf(api.GET('/sync/messages', { params: { query }, signal }))
     },
-    [environment, JSON.stringify(filter)],
+    [environment, filter],
   )
-  const [replayed, setReplayed] = useState<Message | 'stretch' | null>(null)
-  const close = (): void => {
-    setReplayed(null)
-    pages.reload()
-  }
   return (
     <>
       <div class="title">
         <h1>Messages of outbound webhooks</h1>
-        <Link to={address('/sync')}>Sync and webhooks</Link>
-        <button type="button" onClick={() => setReplayed('stretch')}>
-          Replay a stretch of time…
-        </button>
+        <Go to="/sync">Sync and webhooks</Go>
+        <ReplayStretch webhooks={webhooks} onClose={pages.reload} />
       </div>
       <Section
         title="Newest first"
@@ -74,55 +69,22 @@ export function Messages() {
           keyOf={({ id, webhook }) => `${id} ${webhook}`}
           columns={[
             { title: 'Queued', cell: ({ queuedAt }) => <Time at={queuedAt} /> },
-            {
-              title: 'Message',
-              cell: ({ id, type, webhook }) => (
-                <>
-                  {type.replace('entitlement.', '')} to <Text>{webhook}</Text>
-                  <br />
-                  <Id>{id}</Id>
-                </>
-              ),
-            },
-            {
-              title: 'About',
-              cell: ({ customerId, productId }) => (
-                <>
-                  <Link to={address(`/customers/${encodeURIComponent(customerId)}`)}>
-                    <Text>{customerId}</Text>
-                  </Link>
-                  <br />
-                  <Text>{productId}</Text>
-                </>
-              ),
-            },
+            { title: 'Message', cell: ({ id }) => <Id>{id}</Id> },
+            { title: 'Type', cell: ({ type }) => type.replace('entitlement.', '') },
+            { title: 'To', cell: ({ webhook }) => <Text>{webhook}</Text> },
+            { title: 'Customer', cell: ({ customerId }) => <CustomerLink id={customerId} /> },
+            { title: 'Product', cell: ({ productId }) => <Text>{productId}</Text> },
             {
               title: 'Status',
-              cell: ({ status: word, reason, nextAttemptAt }) => (
+              cell: ({ status, reason, nextAttemptAt }) => (
                 <>
-                  <Badge>{word}</Badge> {reason !== null && REASONS[reason]}
-                  {nextAttemptAt !== null && (
-                    <>
-                      next attempt: <Time at={nextAttemptAt} />
-                    </>
-                  )}
+                  <Badge>{status}</Badge> {reason !== null && REASONS[reason]}
+                  {nextAttemptAt !== null && <Time at={nextAttemptAt} />}
                 </>
               ),
             },
             { title: 'Attempts', cell: ({ attempts }) => <Attempts of={attempts} /> },
-            {
-              title: 'Replay',
-              cell: (message) => (
-                <button
-                  type="button"
-                  class="small"
-                  aria-label={`Replay ${message.id}`}
-                  onClick={() => setReplayed(message)}
-                >
-                  Replay…
-                </button>
-              ),
-            },
+            { title: 'Replay', cell: (message) => <ReplayOne message={message} onClose={pages.reload} /> },
           ]}
           empty={
             <p>
@@ -133,8 +95,6 @@ export function Messages() {
           }
         />
       </Section>
-      {replayed === 'stretch' && <ReplayStretch webhooks={webhooks} onClose={close} />}
-      {replayed !== null && replayed !== 'stretch' && <ReplayOne message={replayed} onClose={close} />}
     </>
   )
 }
@@ -147,13 +107,12 @@ function Attempts({ of }: { readonly of: Message['attempts'] }) {
       <ul class="notes">
         {of.map(({ at, status, error, ms }) => (
           <li key={at}>
-            <Time at={at} />: {status === null ? 'no answer' : `answered ${status}`}
+            <Time at={at} />: {status === null ? 'no answer' : `answered ${status}`} after {ms} ms
             {error !== null && (
               <>
                 , <Text>{error}</Text>
               </>
-            )}{' '}
-            ({ms} ms)
+            )}
           </li>
         ))}
       </ul>
@@ -161,19 +120,25 @@ function Attempts({ of }: { readonly of: Message['attempts'] }) {
   )
 }
 
-const said = ({ messages }: { readonly messages: number }): void =>
+interface ReplayProps {
+  readonly onClose: () => void
+}
+
+const told = ({ messages }: { readonly messages: number }): void =>
   toast(messages === 1 ? '1 message is sent again.' : `${messages} messages are sent again.`)
 
-function ReplayOne({ message, onClose }: { readonly message: Message; readonly onClose: () => void }) {
+function ReplayOne({ message, onClose }: ReplayProps & { readonly message: Message }) {
   const { id, webhook, environment, customerId } = message
   return (
-    <Confirm
+    <Ask
+      label="Replay…"
+      name={`Replay ${id}`}
+      look="small"
       title={`Send ${id} again`}
       act="Send again"
-      reason="none"
       onConfirm={async () => {
         const sent = { params: { query: { environment } }, body: { ids: [id], webhook } }
-        said(await answerOf(api.POST('/sync/messages/replay', sent)))
+        told(await answerOf(api.POST('/sync/messages/replay', sent)))
       }}
       onClose={onClose}
     >
@@ -181,36 +146,35 @@ function ReplayOne({ message, onClose }: { readonly message: Message; readonly o
         It and all later messages about <Text>{customerId}</Text> go to <Text>{webhook}</Text> again, in their
         order and under their ids, so that the last one is what holds now.
       </p>
-    </Confirm>
+    </Ask>
   )
 }
 
-/** Of a field for date and time, which is read as UTC; null: it is not filled in. */
-const instantIn = (text: string): string | null =>
-  text === '' ? null : `${text}:00Z`.replace(/(:\d\d:\d\d):00Z$/, '$1Z')
+/** A field for date and time has no zone, and seconds only if they are not 0. */
+const inUtc = (text: string): string => (text.length === 16 ? `${text}:00Z` : `${text}Z`)
 
-function ReplayStretch({
-  webhooks,
-  onClose,
-}: {
-  readonly webhooks: readonly string[]
-  readonly onClose: () => void
-}) {
+function ReplayStretch({ webhooks, onClose }: ReplayProps & { readonly webhooks: readonly string[] }) {
   const { environment } = useSession()
   const [from, setFrom] = useState('')
   const [to, setTo] = useState('')
   const [webhook, setWebhook] = useState('')
-  const [begin, end] = [instantIn(from), instantIn(to)]
+  const fields = [
+    ['From (UTC)', from, setFrom],
+    ['To (UTC), or until now', to, setTo],
+  ] as const
   return (
-    <Confirm
+    <Ask
+      label="Replay a stretch of time…"
       title={`Send messages again in ${environment}`}
       act="Send again"
-      reason="none"
-      isReady={begin !== null}
+      isReady={from !== ''}
       onConfirm={async () => {
-        if (begin === null) return
-        const body = { from: begin, ...(end !== null && { to: end }), ...(webhook !== '' && { webhook }) }
-        said(await answerOf(api.POST('/sync/messages/replay', { params: { query: { environment } }, body })))
+        const body = {
+          from: inUtc(from),
+          ...(to !== '' && { to: inUtc(to) }),
+          ...(webhook !== '' && { webhook }),
+        }
+        told(await answerOf(api.POST('/sync/messages/replay', { params: { query: { environment } }, body })))
       }}
       onClose={onClose}
     >
@@ -218,12 +182,7 @@ function ReplayStretch({
         All messages of that time, and the later ones about the same customers, are sent again in their order
         and under their ids: for example those of an outage of your own server.
       </p>
-      {(
-        [
-          ['From (UTC)', from, setFrom],
-          ['To (UTC), or until now', to, setTo],
-        ] as const
-      ).map(([label, value, set]) => (
+      {fields.map(([label, value, set]) => (
         <label key={label} class="field">
           <span>{label}</span>
           <input
@@ -238,12 +197,10 @@ function ReplayStretch({
         <select value={webhook} onChange={({ currentTarget }) => setWebhook(currentTarget.value)}>
           <option value="">each</option>
           {webhooks.map((one) => (
-            <option key={one} value={one}>
-              {one}
-            </option>
+            <option key={one}>{one}</option>
           ))}
         </select>
       </label>
-    </Confirm>
+    </Ask>
   )
 }

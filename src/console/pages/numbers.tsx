@@ -2,12 +2,13 @@
 
 import { answerOf, api, type Schemas } from '../api.js'
 import { now } from '../now.js'
-import { Link, usePlace } from '../router.js'
-import { useAddress, useSession } from '../session.js'
+import { usePlace } from '../router.js'
+import { useSession } from '../session.js'
 import { statusWords } from '../shared/access.js'
 import { Chart } from '../shared/chart.js'
 import { Choose } from '../shared/choose.js'
 import { DAY_MS, dayOf } from '../shared/days.js'
+import { Go } from '../shared/links.js'
 import { Answer, Empty, Section, Table } from '../shared/show.js'
 import { useQuery } from '../shared/use-query.js'
 
@@ -73,7 +74,6 @@ function Counted({
   readonly periods: readonly Period[]
   readonly productId: string | null
 }) {
-  const address = useAddress()
   const last = periods.at(-1)
   const [gained, lost] = [sumOf(periods, 'gained'), sumOf(periods, 'lost')]
   if (last === undefined || (gained + lost === 0 && last.active === 0))
@@ -121,15 +121,16 @@ function Counted({
             {
               title: by === 'day' ? 'Day (UTC)' : 'Week from (UTC)',
               cell: ({ from, to }) => (
-                <Link
-                  to={address('/changes', {
+                <Go
+                  to="/changes"
+                  with={{
                     from: dayOf(Date.parse(from)),
                     to: dayOf(Date.parse(to) - 1),
                     product: productId,
-                  })}
+                  }}
                 >
                   {from.slice(0, 10)}
-                </Link>
+                </Go>
               ),
             },
             { title: 'Gained', isNumber: true, cell: (one) => one.gained },

@@ -1,16 +1,18 @@
-/* The policy in force, the configured one, and whose access differs between them; and the same work by itself. */
+/* The policy in force, the configured one, and whose access differs between them; rebuilds and verifications. */
 
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { answerOf, api, type Problem, type Schemas } from '../api.js'
-import { Link, usePlace } from '../router.js'
-import { useAddress, useSession } from '../session.js'
+import { usePlace } from '../router.js'
+import { useSession } from '../session.js'
 import { statusWords, turnOf } from '../shared/access.js'
+import { Ask } from '../shared/ask.js'
 import { Choose } from '../shared/choose.js'
-import { Confirm } from '../shared/confirm.js'
+import { DAY_MS } from '../shared/days.js'
+import { CustomerLink } from '../shared/links.js'
 import { Answer, Badge, Empty, ProblemBox, Section, Table } from '../shared/show.js'
 import { Text } from '../shared/text.js'
-import { durationText, Time } from '../shared/time.js'
+import { Time } from '../shared/time.js'
 import { toast } from '../shared/toast.js'
 import { problemOf, type Query, useQuery } from '../shared/use-query.js'
 
@@ -20,7 +22,7 @@ type Rules = Schemas['Policy']
 
 const ASKED_EVERY_MS = 1_000
 
-/** A job of the daemon, asked for again while it runs, by whomever it was started. */
+/** A job of the daemon, whoever started it: asked for again while it runs. */
 function useJob(path: '/policy/diff' | '/rebuild' | '/rebuild/verification'): Query<Job> {
   const job = useQuery((signal) => answerOf<Job>(api.GET(path, { signal })), [path])
   const { data, reload } = job
@@ -34,18 +36,21 @@ function useJob(path: '/policy/diff' | '/rebuild' | '/rebuild/verification'): Qu
 
 export function Policy() {
   const { may } = useSession()
-  if (may('admin', 'ofBoth')) return <Both />
   return (
     <>
       <div class="title">
         <h1>Policy</h1>
       </div>
-      <Empty>
-        <p>
-          One policy holds for both environments: sign in with a key that has the scope admin for live and
-          sandbox.
-        </p>
-      </Empty>
+      {may('admin', 'ofBoth') ? (
+        <Both />
+      ) : (
+        <Empty>
+          <p>
+            One policy holds for both environments: sign in with a key that has the scope admin for live and
+            sandbox.
+          </p>
+        </Empty>
+      )}
     </>
   )
 }
@@ -53,16 +58,13 @@ export function Policy() {
 function Both() {
   const policy = useQuery((signal) => answerOf(api.GET('/policy', { signal })), [])
   const rebuild = useJob('/rebuild')
-  // What is in force is another one once a rebuild has ended.
   const { state } = rebuild.data ?? {}
   useEffect(() => {
+    // What is in force may be another policy once a rebuild has ended.
     if (state === 'done') policy.reload()
   }, [state])
   return (
     <>
-      <div class="title">
-        <h1>Policy</h1>
-      </div>
       <Answer query={policy}>
         {({ inForce, configured, fingerprint, unfinishedRebuild }) => (
           <div class="sections">
@@ -72,6 +74,7 @@ function Both() {
               isSame={JSON.stringify(inForce) === JSON.stringify(configured)}
               isUnfinished={unfinishedRebuild}
               rebuild={rebuild}
+              onStale={policy.reload}
             />
           </div>
         )}
@@ -82,70 +85,67 @@ function Both() {
   )
 }
 
-const SWITCHES = {
-  failedRenewal: 'When a renewal fails',
-  canceled: 'A cancellation ends access',
-  completed: 'A fixed term ends',
-  paidCycle: 'A paid cycle',
-} as const
+const RAILS = ['card', 'crypto', 'unknown'] as const
 
-const SWITCH_WORDS: Readonly<Record<string, string>> = {
-  'failedRenewal keep': 'access stays, until the events that follow end it',
-  'failedRenewal revoke': 'access ends at once',
-  'canceled effective': 'when it takes effect',
-  'canceled period_end': 'with the paid period',
-  'completed period_end': 'with its last period',
-  'completed keep': 'never',
-  'paidCycle grants': 'grants access, even if its payment was never reported',
-  'paidCycle informs': 'grants nothing by itself: its payment does',
+/** In the order of the table, each with the words for its values. */
+const SWITCHES = {
+  failedRenewal: ['A failed renewal', { keep: 'ends nothing by itself', revoke: 'ends access at once' }],
+  canceled: [
+    'A cancellation ends access',
+    { effective: 'when it takes effect', period_end: 'with the paid period' },
+  ],
+  completed: ['A fixed term ends', { period_end: 'with its last period', keep: 'never' }],
+  paidCycle: [
+    'A paid cycle grants access',
+    { grants: 'even if its payment was never reported', informs: 'only by its payment' },
+  ],
+} as const satisfies {
+  readonly [Name in 'failedRenewal' | 'canceled' | 'completed' | 'paidCycle']: readonly [
+    string,
+    Readonly<Record<Rules[Name], string>>,
+  ]
 }
 
-/** Name, in force and configured, in words. */
-function rowsOf(inForce: Rules, configured: Rules): readonly (readonly [string, string, string])[] {
-  const types = (policy: Rules, on: 'grantOn' | 'revokeOn', rail: 'card' | 'crypto' | 'unknown') =>
-    policy[on][rail].join(', ') || 'nothing'
-  const rails = (['grantOn', 'revokeOn'] as const).flatMap((on) =>
-    (['card', 'crypto', 'unknown'] as const).map(
-      (rail) =>
-        [
-          `${on === 'grantOn' ? 'Grants' : 'Ends access'}, ${rail === 'unknown' ? 'unknown rail' : rail}`,
-          types(inForce, on, rail),
-          types(configured, on, rail),
-        ] as const,
-    ),
-  )
+/** Each rule of a policy in words. */
+function rulesOf(policy: Rules): readonly (readonly [rule: string, says: string])[] {
+  const { grantOn, revokeOn, lapseAfter } = policy
+  const types = (on: Rules['grantOn'] | Rules['revokeOn'], does: string) =>
+    RAILS.map((rail) => [`${does}, rail ${rail}`, on[rail].join(', ') || 'nothing'] as const)
   const switches = (Object.keys(SWITCHES) as (keyof typeof SWITCHES)[]).map((name) => {
-    const words = (policy: Rules) => SWITCH_WORDS[`${name} ${policy[name]}`] ?? policy[name]
-    return [SWITCHES[name], words(inForce), words(configured)] as const
+    const [title, words] = SWITCHES[name]
+    return [title, (words as Readonly<Record<string, string>>)[policy[name]] ?? policy[name]] as const
   })
-  const lapse = ({ lapseAfter }: Rules) =>
-    lapseAfter === null ? 'never by itself' : `${durationText(lapseAfter)} after the last known period`
-  return [...rails, ...switches, ['Access lapses', lapse(inForce), lapse(configured)]]
+  const lapse = lapseAfter === null ? 'never' : `${lapseAfter / DAY_MS} days after the newest known period`
+  return [
+    ...types(grantOn, 'Grants access'),
+    ...types(revokeOn, 'Ends access'),
+    ...switches,
+    ['Access lapses without a renewal', lapse],
+  ]
 }
 
 function Compared({ inForce, configured }: { readonly inForce: Rules; readonly configured: Rules }) {
-  const rows = rowsOf(inForce, configured)
-  const differing = rows.filter(([, now, then]) => now !== then).length
+  const others = new Map(rulesOf(configured))
+  const rows = rulesOf(inForce).map(([rule, says]) => ({ rule, says, other: others.get(rule) ?? '' }))
+  const count = rows.filter(({ says, other }) => says !== other).length
   return (
     <Section
       title="In force, and configured"
       aside={
-        <Badge tone={differing === 0 ? 'good' : 'warn'}>
-          {differing === 0 ? 'the same' : `${differing} differ`}
-        </Badge>
+        <Badge tone={count === 0 ? 'good' : 'warn'}>{count === 0 ? 'the same' : `${count} differ`}</Badge>
       }
     >
       <Table
         caption="The policy"
         rows={rows}
-        keyOf={([name]) => name}
+        keyOf={({ rule }) => rule}
         columns={[
-          { title: 'Rule', cell: ([name]) => name },
-          { title: 'In force', cell: ([, now]) => now },
+          { title: 'Rule', cell: ({ rule }) => rule },
+          { title: 'In force', cell: ({ says }) => says },
           {
             title: 'Configured',
-            cell: ([, now, then]) =>
-              now === then ? <span class="faint">the same</span> : <mark>{then}</mark>,
+            cell: ({ says, other }) =>
+              says === other ? <span class="faint">the same</span> : <mark>{other}</mark>,
           },
         ]}
         empty={null}
@@ -159,17 +159,18 @@ interface DifferenceProps {
   readonly isSame: boolean
   readonly isUnfinished: boolean
   readonly rebuild: Query<Job>
+  /** The configured policy may be another one by now. */
+  readonly onStale: () => void
 }
 
-/** The examples that one answer names. */
+/** So many examples are in one answer. */
 const NAMED = 1_000
 
-function Difference({ fingerprint, isSame, isUnfinished, rebuild }: DifferenceProps) {
+function Difference({ fingerprint, isSame, isUnfinished, rebuild, onStale }: DifferenceProps) {
   const diff = useJob('/policy/diff')
-  /** The policy that this page has had compared: a result that somebody else asked for may be of another one. */
+  /** The policy that this page has had compared: a result from before may be of another one. */
   const [compared, setCompared] = useState<string | null>(null)
   const [problem, setProblem] = useState<Problem | null>(null)
-  const [isApplying, setApplying] = useState(false)
   const { data } = diff
   const isRunning = data?.state === 'running' || rebuild.data?.state === 'running'
   const result = compared === fingerprint && data?.state === 'done' && !diff.isLoading ? data : null
@@ -182,6 +183,8 @@ function Difference({ fingerprint, isSame, isUnfinished, rebuild }: DifferencePr
       setCompared(fingerprint)
     } catch (error) {
       setProblem(problemOf(error))
+      // It may be what somebody else began meanwhile.
+      rebuild.reload()
     }
     diff.reload()
   }
@@ -194,14 +197,30 @@ function Difference({ fingerprint, isSame, isUnfinished, rebuild }: DifferencePr
           <button type="button" onClick={() => void compare()} disabled={isRunning}>
             Find out
           </button>
-          <button
-            type="button"
-            class="danger"
-            onClick={() => setApplying(true)}
-            disabled={result === null || isRunning}
+          <Ask
+            label="Apply…"
+            look="danger"
+            isDisabled={result === null || isRunning}
+            title="Apply the configured policy"
+            act="Apply"
+            isDangerous
+            onConfirm={async () => {
+              await answerOf(api.POST('/policy/apply', { params: { query: { expect: fingerprint } } }))
+              setCompared(null)
+              toast('The policy is being applied.')
+            }}
+            onClose={() => {
+              rebuild.reload()
+              onStale()
+            }}
           >
-            Apply…
-          </button>
+            <p>
+              Live and sandbox: <strong>{result?.gains}</strong> gain access,{' '}
+              <strong>{result?.losses}</strong> lose it, and {result?.otherwise} change in another way. What
+              came since the comparison may add to that.
+            </p>
+            <p>Roles, groups and webhooks follow. Deliveries are taken meanwhile.</p>
+          </Ask>
         </div>
       }
     >
@@ -226,50 +245,22 @@ function Difference({ fingerprint, isSame, isUnfinished, rebuild }: DifferencePr
                 This is the last comparison, maybe of another policy. Find out again before you apply one.
               </p>
             )}
-            <Changed of={done} isDone={false} />
+            <Changed of={done} words={['would change', 'would gain', 'would lose']} />
           </>
         )}
       </JobShown>
-      {isApplying && result !== null && (
-        <Confirm
-          title="Apply the configured policy"
-          act="Apply"
-          isDangerous
-          reason="none"
-          onConfirm={async () => {
-            await answerOf(api.POST('/policy/apply', { params: { query: { expect: fingerprint } } }))
-            setCompared(null)
-            toast('The policy is being applied.')
-          }}
-          onClose={() => {
-            setApplying(false)
-            rebuild.reload()
-          }}
-        >
-          <p>
-            Live and sandbox: <strong>{result.gains}</strong> gain access, <strong>{result.losses}</strong>{' '}
-            lose it, and {result.otherwise} change in another way.
-          </p>
-          <p>
-            Roles, groups and webhooks follow. Deliveries are taken meanwhile. What came since the comparison
-            may add to these numbers.
-          </p>
-        </Confirm>
-      )}
     </Section>
   )
 }
 
-/** How far a job is, and what it found. */
-function JobShown({
-  job: { data, problem, reload },
-  name,
-  children,
-}: {
+interface JobShownProps {
   readonly job: Query<Job>
   readonly name: string
   readonly children: (done: Done) => ComponentChildren
-}) {
+}
+
+/** How far a job is, and what it found. */
+function JobShown({ job: { data, problem, reload }, name, children }: JobShownProps) {
   if (problem !== null) return <ProblemBox problem={problem} retry={reload} />
   switch (data?.state) {
     case undefined:
@@ -277,7 +268,7 @@ function JobShown({
       return null
     case 'running':
       return (
-        <p role="status">
+        <p>
           <progress aria-label={`The ${name}`} max={Math.max(data.total, 1)} value={data.folded} />{' '}
           {data.folded} of {data.total} events
         </p>
@@ -301,39 +292,27 @@ function JobShown({
   }
 }
 
-type Sample = Done['sample'][number]
-
-/** @param isDone false: it would change */
-function Changed({
-  of: { gains, losses, otherwise, sample },
-  isDone,
-}: {
+interface ChangedProps {
   readonly of: Done
-  readonly isDone: boolean
-}) {
+  /** For those whose access changes in any way, who gain and who lose it. */
+  readonly words: readonly [change: string, gain: string, lose: string]
+}
+
+function Changed({ of: { gains, losses, otherwise, sample }, words: [change, gain, lose] }: ChangedProps) {
   const { productName } = useSession()
-  const address = useAddress()
   const turn = usePlace().parameters.get('turn')
-  if (gains + losses + otherwise === 0)
-    return <p>Nobody’s access {isDone ? 'has changed' : 'would change'}.</p>
-  const [gain, lose, change] = isDone
-    ? (['gained', 'lost', 'changed in another way'] as const)
-    : (['would gain', 'would lose', 'would change in another way'] as const)
-  const rows = sample.filter((one) => turn === null || turnOf(one) === turn)
-  const state = ({ status, until }: Sample['before']) => (
+  const total = gains + losses + otherwise
+  if (total === 0) return <p>Nobody’s access {change}.</p>
+  const stateOf = ({ status, until }: Schemas['AccessSnapshot']) => (
     <>
-      {statusWords(status)}
-      {until !== null && (
-        <>
-          , until <Time at={until} />
-        </>
-      )}
+      {statusWords(status)} {until !== null && <Time at={until} />}
     </>
   )
   return (
     <>
       <p>
-        <strong>{gains}</strong> {gain} access, <strong>{losses}</strong> {lose} it, {otherwise} {change}.
+        <strong>{gains}</strong> {gain} access, <strong>{losses}</strong> {lose} it, {otherwise} {change} in
+        another way.
       </p>
       <Choose
         label="Show"
@@ -346,31 +325,26 @@ function Changed({
       />
       <Table
         caption="Access that differs"
-        rows={rows}
+        rows={sample.filter((one) => turn === null || turnOf(one) === turn)}
         keyOf={({ environment, customerId, productId }) =>
           JSON.stringify([environment, customerId, productId])
         }
         columns={[
           {
             title: 'Customer',
-            cell: ({ environment, customerId }) => (
-              <Link to={address(`/customers/${encodeURIComponent(customerId)}`, { environment })}>
-                <Text>{customerId}</Text>
-              </Link>
-            ),
+            cell: ({ environment, customerId }) => <CustomerLink id={customerId} environment={environment} />,
           },
           { title: 'Environment', cell: ({ environment }) => environment },
           { title: 'Product', cell: ({ productId }) => <Text>{productName(productId)}</Text> },
           { title: 'What', cell: (one) => <Badge>{turnOf(one)}</Badge> },
-          { title: 'Before', cell: ({ before }) => state(before) },
-          { title: 'After', cell: ({ after }) => state(after) },
+          { title: 'Before', cell: ({ before }) => stateOf(before) },
+          { title: 'After', cell: ({ after }) => stateOf(after) },
         ]}
         empty={<p>None of this kind.</p>}
       />
-      {sample.length < gains + losses + otherwise && (
+      {sample.length < total && (
         <p class="faint">
-          And {gains + losses + otherwise - sample.length} more: <code>latchkey policy diff --all</code> lists
-          them.
+          And {total - sample.length} more: <code>latchkey policy diff --all</code> lists them.
         </p>
       )}
     </>
@@ -378,46 +352,34 @@ function Changed({
 }
 
 function Rebuild({ rebuild }: { readonly rebuild: Query<Job> }) {
-  const [isAsking, setAsking] = useState(false)
-  const { data } = rebuild
+  const { data, reload } = rebuild
   return (
     <Section
       title="Last rebuild"
       aside={
-        <button type="button" onClick={() => setAsking(true)} disabled={data?.state === 'running'}>
-          Rebuild…
-        </button>
-      }
-    >
-      {data?.state === 'none' && (
-        <p>
-          None since the daemon was started. Applying a policy is one, too: all access is worked out again.
-        </p>
-      )}
-      <JobShown job={rebuild} name="rebuild">
-        {(done) => <Changed of={done} isDone />}
-      </JobShown>
-      {isAsking && (
-        <Confirm
+        <Ask
+          label="Rebuild…"
+          isDisabled={data?.state === 'running'}
           title="Work out all access again"
           act="Rebuild"
           isDangerous
-          reason="none"
           onConfirm={async () => {
             await answerOf(api.POST('/rebuild'))
             toast('The rebuild has begun.')
           }}
-          onClose={() => {
-            setAsking(false)
-            rebuild.reload()
-          }}
+          onClose={reload}
         >
           <p>
             All access is worked out from the stored events under the policy in force, live and in the
             sandbox, and differences are corrected. Verify first: it says what is stored otherwise.
           </p>
-        </Confirm>
-      )}
+        </Ask>
+      }
+    >
+      {data?.state === 'none' && <p>None since the daemon was started. To apply a policy is one, too.</p>}
+      <JobShown job={rebuild} name="rebuild">
+        {(done) => <Changed of={done} words={['has changed', 'gained', 'lost']} />}
+      </JobShown>
     </Section>
   )
 }
@@ -425,7 +387,6 @@ function Rebuild({ rebuild }: { readonly rebuild: Query<Job> }) {
 function Verification() {
   const job = useJob('/rebuild/verification')
   const [problem, setProblem] = useState<Problem | null>(null)
-  const { data } = job
   const verify = async (): Promise<void> => {
     setProblem(null)
     await answerOf(api.POST('/rebuild/verification', { body: {} })).catch((error: unknown) =>
@@ -437,13 +398,13 @@ function Verification() {
     <Section
       title="Verification"
       aside={
-        <button type="button" onClick={() => void verify()} disabled={data?.state === 'running'}>
+        <button type="button" onClick={() => void verify()} disabled={job.data?.state === 'running'}>
           Verify
         </button>
       }
     >
       {problem !== null && <ProblemBox problem={problem} />}
-      {data?.state === 'none' && (
+      {job.data?.state === 'none' && (
         <p>It compares all that is stored with what the events say, and changes nothing.</p>
       )}
       <JobShown job={job} name="verification">

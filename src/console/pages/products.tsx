@@ -1,9 +1,9 @@
 /* Products: what each gives, who has it, and how that changes. */
 
 import { answerOf, api } from '../api.js'
-import { Link } from '../router.js'
-import { useAddress, useSession } from '../session.js'
+import { useSession } from '../session.js'
 import { day } from '../shared/days.js'
+import { CustomerLink, Go } from '../shared/links.js'
 import { Answer, Badge, Facts, PagedTable, Section, Table } from '../shared/show.js'
 import { Id, Text } from '../shared/text.js'
 import { Time } from '../shared/time.js'
@@ -21,14 +21,17 @@ function useProducts() {
 
 export function Products() {
   const { environment } = useSession()
-  const address = useAddress()
   const products = useProducts()
   return (
     <>
       <div class="title">
         <h1>Products and features</h1>
-        <Link to={address('/changes', { from: day(1), turn: 'lost' })}>Who lost access yesterday?</Link>
-        <Link to={address('/changes', { from: day(), turn: 'gained' })}>Who gained access today?</Link>
+        <Go to="/changes" with={{ from: day(1), turn: 'lost' }}>
+          Who lost access yesterday?
+        </Go>
+        <Go to="/changes" with={{ from: day(), turn: 'gained' }}>
+          Who gained access today?
+        </Go>
       </div>
       <Section title="Products">
         <Answer query={products}>
@@ -42,15 +45,8 @@ export function Products() {
                   title: 'Product',
                   cell: ({ productId, name, configured }) => (
                     <>
-                      <Link to={address(`/products/${encodeURIComponent(productId)}`)}>
-                        <Text>{name ?? productId}</Text>
-                      </Link>
-                      {!configured && (
-                        <>
-                          {' '}
-                          <Badge tone="warn">not in the config</Badge>
-                        </>
-                      )}
+                      <Go to={`/products/${encodeURIComponent(productId)}`}>{name ?? productId}</Go>
+                      {!configured && <Badge tone="warn">not in the config</Badge>}
                     </>
                   ),
                 },
@@ -123,16 +119,15 @@ function Names({ of, none }: { readonly of: readonly string[]; readonly none: st
 /** Leads to the memberships, where the key may see them. */
 function Targets({ of }: { readonly of: readonly string[] }) {
   const { may } = useSession()
-  const address = useAddress()
   if (of.length === 0) return <span class="faint">none</span>
   return (
     <>
       {of.map((target) => (
         <div key={target}>
           {may('admin') ? (
-            <Link to={address('/sync/memberships', { target })}>
-              <Text>{target}</Text>
-            </Link>
+            <Go to="/sync/memberships" with={{ target }}>
+              {target}
+            </Go>
           ) : (
             <Text>{target}</Text>
           )}
@@ -144,7 +139,6 @@ function Targets({ of }: { readonly of: readonly string[] }) {
 
 export function Product({ ids: { productId = '' } }: PageProps) {
   const { environment } = useSession()
-  const address = useAddress()
   const products = useProducts()
   const own = products.data?.products.find((one) => one.productId === productId)
   const members = usePages(
@@ -161,10 +155,10 @@ export function Product({ ids: { productId = '' } }: PageProps) {
         <h1>
           <Text>{own?.name ?? productId}</Text>
         </h1>
-        <Link to={address('/changes', { from: day(1), turn: 'lost', product: productId })}>
+        <Go to="/changes" with={{ from: day(1), turn: 'lost', product: productId }}>
           Who lost it yesterday?
-        </Link>
-        <Link to={address('/products')}>All products</Link>
+        </Go>
+        <Go to="/products">All products</Go>
       </div>
       <Section title="What it gives">
         <Answer query={products}>
@@ -195,11 +189,7 @@ export function Product({ ids: { productId = '' } }: PageProps) {
           columns={[
             {
               title: 'Customer',
-              cell: ({ customerId }) => (
-                <Link to={address(`/customers/${encodeURIComponent(customerId)}`)}>
-                  <Text>{customerId}</Text>
-                </Link>
-              ),
+              cell: ({ customerId }) => <CustomerLink id={customerId} />,
             },
             { title: 'Status', cell: ({ status }) => <Badge>{status}</Badge> },
             { title: 'Since', cell: ({ since }) => <Time at={since} never="" /> },

@@ -2,10 +2,10 @@
 
 import { useState } from 'preact/hooks'
 import { answerOf, api, type Environment, type Schemas } from '../api.js'
-import { Link } from '../router.js'
-import { useAddress, useSession } from '../session.js'
-import { Confirm } from '../shared/confirm.js'
-import { Answer, Badge, Empty, Facts, Section, Table } from '../shared/show.js'
+import { useSession } from '../session.js'
+import { Ask } from '../shared/ask.js'
+import { Go } from '../shared/links.js'
+import { Answer, Badge, Facts, Section, Table } from '../shared/show.js'
 import { Text } from '../shared/text.js'
 import { Time } from '../shared/time.js'
 import { toast } from '../shared/toast.js'
@@ -14,20 +14,13 @@ import { runSync, STATE_WORDS, STATES } from './memberships.js'
 
 type Status = Schemas['SyncStatus']
 
-type Act = 'run' | 'approve' | 'pause' | 'resume'
-
 export function Sync() {
   const { environment, may } = useSession()
   const status = useQuery(
     (signal) => answerOf(api.GET('/sync', { params: { query: { environment } }, signal })),
     [environment],
   )
-  const [act, setAct] = useState<Act | null>(null)
-  const close = (): void => {
-    setAct(null)
-    status.reload()
-  }
-  const { data } = status
+  const { data, reload, isLoading } = status
   return (
     <>
       <div class="title">
@@ -35,143 +28,237 @@ export function Sync() {
         {data !== undefined && (
           <Badge tone={data.paused ? 'warn' : 'good'}>{data.paused ? 'paused' : 'running'}</Badge>
         )}
-        <button type="button" onClick={status.reload} disabled={status.isLoading}>
+        <button type="button" onClick={reload} disabled={isLoading}>
           Refresh
         </button>
-        <button type="button" onClick={() => setAct('run')}>
-          Run now…
-        </button>
-        {may('admin', 'ofBoth') && data !== undefined && (
-          <button type="button" onClick={() => setAct(data.paused ? 'resume' : 'pause')}>
-            {data.paused ? 'Resume…' : 'Pause…'}
-          </button>
-        )}
+        <Run onClose={reload} />
+        {may('admin', 'ofBoth') && data !== undefined && <Pausing isPaused={data.paused} onClose={reload} />}
       </div>
       <Answer query={status}>
         {(shown) => (
           <div class="sections">
-            <Outages status={shown} />
-            {shown.unconfirmed > 0 && (
-              <HeldRemovals count={shown.unconfirmed} approve={() => setAct('approve')} />
-            )}
-            <Targets status={shown} />
-            <Webhooks status={shown} />
+            {shown.unconfirmed > 0 && <HeldRemovals onClose={reload} />}
+            <Platforms status={shown} />
+            <Targets of={shown.targets} />
+            <Webhooks of={shown.webhooks} />
           </div>
         )}
       </Answer>
       <Check />
-      {act === 'run' && <Run onClose={close} />}
-      {act === 'approve' && <Approve onClose={close} />}
-      {(act === 'pause' || act === 'resume') && <Pausing act={act} onClose={close} />}
     </>
   )
 }
 
-/** Only where there is one: a list of none would be read for nothing. */
-function Outages({ status: { unreachable, platforms, leads, sweptAt } }: { readonly status: Status }) {
-  const limited = platforms.filter(({ state }) => state !== 'ok')
-  const since = new Map(unreachable.map(({ platform, since: at }) => [platform, at]))
-  const rows = [
-    ...unreachable.map(({ platform, reason }) => ({ platform, state: 'unreachable', reason, until: null })),
-    ...limited.map(({ platform, state, until, reason }) => ({
-      platform: platform as string,
-      state: state as string,
-      reason: reason?.message ?? '',
-      until,
-    })),
-  ]
+interface ActProps {
+  readonly onClose: () => void
+}
+
+type Call = Schemas['SyncPlan']['calls'][number]
+
+const planOf = (environment: Environment, signal: AbortSignal) =>
+  answerOf(api.GET('/sync/plan', { params: { query: { environment } }, signal }))
+
+const counted = (calls: readonly Call[], what: string): string =>
+  `${calls.length} ${what}${calls.length === 1 ? '' : 's'}`
+
+function Run({ onClose }: ActProps) {
+  const { environment } = useSession()
+  const [isRetry, setRetry] = useState(false)
   return (
-    <Section title="Platforms">
-      {rows.length === 0 ? (
-        <Facts
-          of={[
-            ['Reached', 'All answer, as far as they were called.'],
-            ['Calls are made by', leads ? 'this instance' : 'another instance on this database'],
-            ['All compared at', <Time at={sweptAt} />],
-          ]}
+    <Ask
+      label="Run now…"
+      title={`Run sync now in ${environment}`}
+      act="Run"
+      preview={async (signal) => {
+        const { paused, calls } = await planOf(environment, signal)
+        const due = calls.filter(({ needsConfirmation }) => !needsConfirmation)
+        const gives = due.filter(({ action }) => action === 'give').length
+        const held = calls.length - due.length
+        return (
+          <p>
+            {counted(due, 'call')}: {gives} to give, {due.length - gives} to take away.{' '}
+            {held > 0 && `Not made are removals that wait for an approval: ${held}. `}
+            {paused && 'Sync is paused, so that no call is made before you resume it.'}
+          </p>
+        )
+      }}
+      onConfirm={() => runSync(environment, isRetry ? { retry: {} } : {})}
+      onClose={onClose}
+    >
+      <p>Sync runs by itself. Run it now after you have mended what it waited for.</p>
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={isRetry}
+          onChange={({ currentTarget }) => setRetry(currentTarget.checked)}
         />
-      ) : (
-        <Table
-          caption="Platforms that do not take calls"
-          rows={rows}
-          keyOf={({ platform, state }) => `${platform} ${state}`}
-          columns={[
-            { title: 'Platform', cell: ({ platform }) => <Text>{platform}</Text> },
-            { title: 'State', cell: ({ state }) => <Badge tone="bad">{state}</Badge> },
-            { title: 'Since', cell: ({ platform }) => <Time at={since.get(platform) ?? null} never="" /> },
-            { title: 'Why', cell: ({ reason }) => <Text>{reason}</Text> },
-            { title: 'Tried again', cell: ({ until }) => <Time at={until} never="by itself" /> },
-          ]}
-          empty={null}
-        />
-      )}
-    </Section>
+        Also try again what waits, needs somebody or failed: calls and messages
+      </label>
+    </Ask>
   )
 }
 
-function HeldRemovals({ count, approve }: { readonly count: number; readonly approve: () => void }) {
+function Pausing({ isPaused, onClose }: ActProps & { readonly isPaused: boolean }) {
+  return (
+    <Ask
+      label={isPaused ? 'Resume…' : 'Pause…'}
+      title={isPaused ? 'Resume sync' : 'Pause sync'}
+      act={isPaused ? 'Resume' : 'Pause'}
+      isDangerous={!isPaused}
+      onConfirm={async () => {
+        await answerOf(
+          isPaused ? api.POST('/sync/resume', { body: {} }) : api.POST('/sync/pause', { body: {} }),
+        )
+        toast(isPaused ? 'Resumed.' : 'Paused: no call is made until you resume.')
+      }}
+      onClose={onClose}
+    >
+      <p>
+        {isPaused
+          ? 'All that became due meanwhile is called now, live and in the sandbox.'
+          : 'No role, group or webhook is called, live and in the sandbox, until somebody resumes. What is due is kept.'}
+      </p>
+    </Ask>
+  )
+}
+
+/** So many customers are named before it is approved. */
+const NAMED = 20
+
+function HeldRemovals({ onClose }: ActProps) {
   const { environment } = useSession()
-  const address = useAddress()
+  const [hash, setHash] = useState<string | null>(null)
+  const [attempt, setAttempt] = useState(0)
+  const preview = async (signal: AbortSignal) => {
+    const plan = await planOf(environment, signal)
+    const held = plan.calls.filter(({ needsConfirmation }) => needsConfirmation)
+    setHash(held.length === 0 ? null : plan.hash)
+    if (held.length === 0) return <p>No removal waits in {environment} now. Look at the other environment.</p>
+    const targets = [...new Set(held.map(({ target }) => target))]
+    return (
+      <>
+        <strong>{counted(held, 'removal')}</strong>
+        <ul>
+          {targets.map((target) => (
+            <li key={target}>
+              <Text>{target}</Text>: {held.filter((one) => one.target === target).length}
+            </li>
+          ))}
+        </ul>
+        <p>
+          <Text>{[...new Set(held.slice(0, NAMED).map(({ customerId }) => customerId))].join(', ')}</Text>
+          {held.length > NAMED && ` and ${held.length - NAMED} more`}
+        </p>
+        <p>
+          This is the plan <code>{plan.hash}</code>. If it is another one once you confirm, nothing is
+          removed.
+        </p>
+      </>
+    )
+  }
   return (
     <Section
       title="Removals that wait for you"
       aside={
-        <button type="button" class="danger" onClick={approve}>
-          Look and approve…
-        </button>
+        <Ask
+          label="Look and approve…"
+          look="danger"
+          title={`Remove members in ${environment}`}
+          act="Remove them"
+          isDangerous
+          preview={preview}
+          about={[environment, attempt]}
+          isReady={hash !== null}
+          onConfirm={async () => {
+            if (hash === null) return
+            try {
+              await runSync(environment, { confirm: hash })
+            } catch (error) {
+              setAttempt(attempt + 1)
+              throw error
+            }
+          }}
+          onClose={onClose}
+        />
       }
     >
       <p>
-        So many removals at once are more than <code>sync.removals</code> allows without somebody who looks:{' '}
-        {count} in all environments of your key. If a policy or a mistake causes them, mend that first, and
-        they go away.{' '}
-        <Link to={address('/sync/memberships', { state: 'unconfirmed' })}>See them in {environment}</Link>
+        They are more at once than <code>sync.removals</code> allows without somebody who looks. If a policy
+        or a mistake causes them, mend that, and they go away.{' '}
+        <Go to="/sync/memberships" with={{ state: 'unconfirmed' }}>
+          {`See them in ${environment}`}
+        </Go>
       </p>
     </Section>
   )
 }
 
-function Targets({ status: { targets } }: { readonly status: Status }) {
-  const address = useAddress()
+function Platforms({ status: { unreachable, platforms, leads, sweptAt } }: { readonly status: Status }) {
+  const refusing = platforms.filter(({ state }) => state !== 'ok')
+  const rows = [
+    ...unreachable.map((one) => ({ ...one, state: 'unreachable', until: null })),
+    ...refusing.map(({ reason, ...one }) => ({ ...one, since: null, reason: reason?.message ?? '' })),
+  ]
+  return (
+    <Section title="Platforms">
+      <Table
+        caption="Platforms that do not take calls"
+        rows={rows}
+        keyOf={({ platform, state }) => `${platform} ${state}`}
+        columns={[
+          { title: 'Platform', cell: ({ platform }) => <Text>{platform}</Text> },
+          { title: 'State', cell: ({ state }) => <Badge tone="bad">{state}</Badge> },
+          { title: 'Since', cell: ({ since }) => <Time at={since} never="" /> },
+          { title: 'Why', cell: ({ reason }) => <Text>{reason}</Text> },
+          { title: 'Tried again', cell: ({ until }) => <Time at={until} never="by itself" /> },
+        ]}
+        empty={<p>All take calls, as far as they were called.</p>}
+      />
+      <Facts
+        of={[
+          ['Calls are made by', leads ? 'this instance' : 'another instance on this database'],
+          ['All compared at', <Time at={sweptAt} />],
+        ]}
+      />
+    </Section>
+  )
+}
+
+function Targets({ of }: { readonly of: Status['targets'] }) {
   return (
     <Section title="Roles and groups">
       <Table
         caption="Roles and groups, with how many memberships are in which state"
-        rows={targets}
+        rows={of}
         keyOf={({ environment, target }) => `${environment} ${target}`}
         columns={[
           {
             title: 'Role or group',
             cell: ({ target }) => (
-              <Link to={address('/sync/memberships', { target })}>
-                <Text>{target}</Text>
-              </Link>
+              <Go to="/sync/memberships" with={{ target }}>
+                {target}
+              </Go>
             ),
           },
           {
             title: 'Calls',
             cell: ({ state, reason, until }) => (
               <>
-                <Badge>{state}</Badge> {reason !== null && <Text>{reason.message}</Text>}
-                {until !== null && (
-                  <>
-                    {' '}
-                    until <Time at={until} />
-                  </>
-                )}
+                <Badge>{state}</Badge> {reason !== null && <Text>{reason.message}</Text>}{' '}
+                {until !== null && <Time at={until} />}
               </>
             ),
           },
           ...STATES.map((state) => ({
             title: state,
             isNumber: true as const,
-            cell: ({ target, memberships }: Status['targets'][number]) =>
-              memberships[state] === 0 ? (
-                <span class="faint">0</span>
+            cell: ({ target, memberships: { [state]: count } }: Status['targets'][number]) =>
+              count > 0 ? (
+                <Go to="/sync/memberships" with={{ target, state }} title={STATE_WORDS[state]}>
+                  {String(count)}
+                </Go>
               ) : (
-                <Link to={address('/sync/memberships', { target, state })} title={STATE_WORDS[state]}>
-                  {memberships[state]}
-                </Link>
+                0
               ),
           })),
         ]}
@@ -186,82 +273,50 @@ function Targets({ status: { targets } }: { readonly status: Status }) {
   )
 }
 
-function Webhooks({ status: { webhooks } }: { readonly status: Status }) {
+type Webhook = Status['webhooks'][number]
+
+function stateOf({ disabled, failed, waiting, lastError }: Webhook) {
+  if (disabled) return <Badge tone="warn">disabled</Badge>
+  const isFailing = failed > 0 || (waiting > 0 && lastError !== null)
+  return <Badge tone={isFailing ? 'warn' : 'good'}>{isFailing ? 'failing' : 'ok'}</Badge>
+}
+
+function Webhooks({ of }: { readonly of: readonly Webhook[] }) {
   const { may } = useSession()
-  const address = useAddress()
-  const [tested, setTested] = useState<string | null>(null)
   return (
-    <Section title="Outbound webhooks" aside={<Link to={address('/sync/messages')}>All messages</Link>}>
+    <Section title="Outbound webhooks" aside={<Go to="/sync/messages">All messages</Go>}>
       <Table
         caption="Addresses of the outbound webhooks"
-        rows={webhooks}
+        rows={of}
         keyOf={({ id }) => id}
         columns={[
           {
             title: 'Address',
-            cell: ({ id, origin }) => (
-              <>
-                <Link to={address('/sync/messages', { webhook: id })}>
-                  <Text>{id}</Text>
-                </Link>
-                <br />
-                <Text>{origin}</Text>
-              </>
+            cell: ({ id }) => (
+              <Go to="/sync/messages" with={{ webhook: id }}>
+                {id}
+              </Go>
             ),
           },
-          {
-            title: 'State',
-            cell: ({ disabled, failed, lastError }) => {
-              if (disabled) return <Badge tone="warn">disabled</Badge>
-              return failed > 0 || lastError !== null ? (
-                <Badge tone="warn">has failed</Badge>
-              ) : (
-                <Badge>ok</Badge>
-              )
-            },
-          },
-          {
-            title: 'Waiting',
-            cell: ({ waiting, oldestWaitingAt }) => (
-              <>
-                {waiting}
-                {oldestWaitingAt !== null && (
-                  <>
-                    , since <Time at={oldestWaitingAt} />
-                  </>
-                )}
-              </>
-            ),
-          },
+          { title: 'Where', cell: ({ origin }) => <Text>{origin}</Text> },
+          { title: 'State', cell: stateOf },
+          { title: 'Waiting', isNumber: true, cell: ({ waiting }) => waiting },
+          { title: 'Waiting since', cell: ({ oldestWaitingAt }) => <Time at={oldestWaitingAt} never="" /> },
           {
             title: 'Failed',
             isNumber: true,
-            cell: ({ id, failed }) =>
-              failed === 0 ? (
-                0
-              ) : (
-                <Link to={address('/sync/messages', { webhook: id, status: 'failed' })}>{failed}</Link>
-              ),
+            cell: ({ id, failed }) => (
+              <Go to="/sync/messages" with={{ webhook: id, status: 'failed' }}>
+                {String(failed)}
+              </Go>
+            ),
           },
           { title: 'Last delivered', cell: ({ lastDeliveredAt }) => <Time at={lastDeliveredAt} /> },
           {
             title: 'Last error',
-            cell: ({ lastError }) =>
-              lastError !== null && (
-                <>
-                  <Text>{lastError.reason}</Text>, <Time at={lastError.at} />
-                </>
-              ),
+            cell: ({ lastError }) => lastError !== null && <Text>{lastError.reason}</Text>,
           },
-          {
-            title: 'Test',
-            cell: ({ id }) =>
-              may('admin', 'ofBoth') && (
-                <button type="button" class="small" aria-label={`Test ${id}`} onClick={() => setTested(id)}>
-                  Test…
-                </button>
-              ),
-          },
+          { title: 'Test', cell: ({ id }) => may('admin', 'ofBoth') && <SendTest webhook={id} /> },
         ]}
         empty={
           <p>
@@ -270,35 +325,31 @@ function Webhooks({ status: { webhooks } }: { readonly status: Status }) {
           </p>
         }
       />
-      {tested !== null && <SendTest webhook={tested} onClose={() => setTested(null)} />}
     </Section>
   )
 }
 
 const TYPES = ['entitlement.granted', 'entitlement.changed', 'entitlement.revoked'] as const
 
-function SendTest({ webhook, onClose }: { readonly webhook: string; readonly onClose: () => void }) {
+function SendTest({ webhook }: { readonly webhook: string }) {
   const { environment } = useSession()
   const [type, setType] = useState<(typeof TYPES)[number]>(TYPES[0])
   return (
-    <Confirm
+    <Ask
+      label="Test…"
+      name={`Test ${webhook}`}
+      look="small"
       title={`Send a test message to ${webhook}`}
       act="Send"
-      reason="none"
       onConfirm={async () => {
         const sent = { params: { path: { webhook } }, body: { type, environment } }
         const { delivered, status, error, ms } = await answerOf(
           api.POST('/sync/webhooks/{webhook}/test', sent),
         )
-        const said = error ?? `it answered ${status}`
-        toast(
-          delivered
-            ? `Delivered to ${webhook} in ${ms} ms: ${said}.`
-            : `Not delivered to ${webhook}: ${said}.`,
-          delivered ? 'good' : 'bad',
-        )
+        const said = `${error ?? `it answered ${status}`}, after ${ms} ms`
+        if (delivered) toast(`Delivered to ${webhook}: ${said}.`)
+        else toast(`Not delivered to ${webhook}: ${said}.`, 'bad')
       }}
-      onClose={onClose}
     >
       <p>The message is about nobody, and says that it is a test. It is signed as all others are.</p>
       <label class="field">
@@ -310,13 +361,11 @@ function SendTest({ webhook, onClose }: { readonly webhook: string; readonly onC
           }
         >
           {TYPES.map((one) => (
-            <option key={one} value={one}>
-              {one}
-            </option>
+            <option key={one}>{one}</option>
           ))}
         </select>
       </label>
-    </Confirm>
+    </Ask>
   )
 }
 
@@ -341,11 +390,9 @@ function Check() {
       <Answer query={checked}>
         {(answer) =>
           answer === null ? (
-            <Empty>
-              <p>
-                Asks each platform whether the bot may give and take each role and group. It changes nothing.
-              </p>
-            </Empty>
+            <p>
+              Asks each platform whether the bot may give and take each role and group. It changes nothing.
+            </p>
           ) : (
             <Table
               caption="What the platforms say"
@@ -362,150 +409,5 @@ function Check() {
         }
       </Answer>
     </Section>
-  )
-}
-
-interface ActProps {
-  readonly onClose: () => void
-}
-
-const count = (number: number, one: string, many = `${one}s`): string =>
-  `${number} ${number === 1 ? one : many}`
-
-function Run({ onClose }: ActProps) {
-  const { environment } = useSession()
-  const [isRetry, setRetry] = useState(false)
-  return (
-    <Confirm
-      title={`Run sync now in ${environment}`}
-      act="Run"
-      reason="none"
-      preview={async (signal) => {
-        const { paused, calls } = await planOf(environment, signal)
-        const due = calls.filter(({ needsConfirmation }) => !needsConfirmation)
-        return (
-          <>
-            <p>{due.length === 0 ? 'No call is due.' : `${count(due.length, 'call')}: ${kindsIn(due)}.`}</p>
-            {due.length < calls.length && (
-              <p>
-                {count(calls.length - due.length, 'removal')} beside them wait for an approval, and are not
-                made.
-              </p>
-            )}
-            {paused && <p>Sync is paused, so that nothing is called before you resume it.</p>}
-          </>
-        )
-      }}
-      onConfirm={() => runSync(environment, isRetry ? { retry: {} } : {})}
-      onClose={onClose}
-    >
-      <p>Sync runs by itself. Run it now after you have mended what it waited for.</p>
-      <label class="check">
-        <input
-          type="checkbox"
-          checked={isRetry}
-          onChange={({ currentTarget }) => setRetry(currentTarget.checked)}
-        />
-        Also try again what waits, needs somebody or failed, calls and messages
-      </label>
-    </Confirm>
-  )
-}
-
-type Call = Schemas['SyncPlan']['calls'][number]
-
-const planOf = (environment: Environment, signal: AbortSignal) =>
-  answerOf(api.GET('/sync/plan', { params: { query: { environment } }, signal }))
-
-/** `2 would be given, 1 taken away`. */
-function kindsIn(calls: readonly Call[]): string {
-  const gives = calls.filter(({ action }) => action === 'give').length
-  return `${gives} to give, ${calls.length - gives} to take away`
-}
-
-const NAMED = 20
-
-function Approve({ onClose }: ActProps) {
-  const { environment } = useSession()
-  const [hash, setHash] = useState<string | null>(null)
-  const [attempt, setAttempt] = useState(0)
-  return (
-    <Confirm
-      title={`Remove members in ${environment}`}
-      act="Remove them"
-      isDangerous
-      reason="none"
-      about={[environment, attempt]}
-      preview={async (signal) => {
-        const plan = await planOf(environment, signal)
-        const held = plan.calls.filter(({ needsConfirmation }) => needsConfirmation)
-        setHash(held.length === 0 ? null : plan.hash)
-        if (held.length === 0)
-          return <p>No removal waits in {environment} now. Look at the other environment.</p>
-        const targets = [...new Set(held.map(({ target }) => target))]
-        return (
-          <>
-            <p>
-              <strong>{count(held.length, 'member')}</strong> lose a role or group:
-            </p>
-            <ul>
-              {targets.map((target) => (
-                <li key={target}>
-                  <Text>{target}</Text>: {held.filter((one) => one.target === target).length}
-                </li>
-              ))}
-            </ul>
-            <p>
-              {held.slice(0, NAMED).map(({ customerId, target }, index) => (
-                <span key={`${customerId} ${target}`}>
-                  {index > 0 && ', '}
-                  <Text>{customerId}</Text>
-                </span>
-              ))}
-              {held.length > NAMED && ` and ${held.length - NAMED} more`}
-            </p>
-            <p>
-              Plan <code>{plan.hash}</code>: if it is another one by the time that you confirm, nothing is
-              removed.
-            </p>
-          </>
-        )
-      }}
-      isReady={hash !== null}
-      onConfirm={async () => {
-        try {
-          await runSync(environment, hash === null ? {} : { confirm: hash })
-        } catch (error) {
-          setAttempt(attempt + 1)
-          throw error
-        }
-      }}
-      onClose={onClose}
-    />
-  )
-}
-
-function Pausing({ act, onClose }: ActProps & { readonly act: 'pause' | 'resume' }) {
-  const isPause = act === 'pause'
-  return (
-    <Confirm
-      title={isPause ? 'Pause sync' : 'Resume sync'}
-      act={isPause ? 'Pause' : 'Resume'}
-      isDangerous={isPause}
-      reason="none"
-      onConfirm={async () => {
-        await answerOf(
-          isPause ? api.POST('/sync/pause', { body: {} }) : api.POST('/sync/resume', { body: {} }),
-        )
-        toast(isPause ? 'Paused: no call is made until you resume.' : 'Resumed.')
-      }}
-      onClose={onClose}
-    >
-      <p>
-        {isPause
-          ? 'No role, group or webhook is called, live and in the sandbox, until somebody resumes. What is due is kept.'
-          : 'All that became due meanwhile is called now, live and in the sandbox.'}
-      </p>
-    </Confirm>
   )
 }
