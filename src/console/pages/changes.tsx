@@ -3,15 +3,15 @@
 import { answerOf, api, type Environment, type Schemas } from '../api.js'
 import { setParameters, usePlace } from '../router.js'
 import { useSession } from '../session.js'
-import { reasonOf, statusWords, TURNS, turnOf } from '../shared/access.js'
+import { reasonOf, TURNS, turnOf } from '../shared/access.js'
 import { Choose } from '../shared/choose.js'
 import { beginOf, day, endOf } from '../shared/days.js'
 import { CustomerLink, Go } from '../shared/links.js'
-import { Answer, Badge, PagedTable, Section } from '../shared/show.js'
+import { Badge, PagedTable, Section } from '../shared/show.js'
 import { Text } from '../shared/text.js'
 import { Time } from '../shared/time.js'
 import { usePages, useQuery } from '../shared/use-query.js'
-import { lossesIn } from './numbers.js'
+import { Sums } from './numbers.js'
 
 type Change = Schemas['Change']
 
@@ -61,6 +61,13 @@ export function Changes() {
     },
     [environment, from, to, turn, product],
   )
+  const summary = useQuery(
+    (signal) => {
+      const query = { environment, ...time, ...(product !== null && { productId: product }) }
+      return answerOf(api.GET('/changes/summary', { params: { query }, signal }))
+    },
+    [environment, from, to, product],
+  )
   return (
     <>
       <div class="title">
@@ -95,7 +102,8 @@ export function Changes() {
           </div>
         }
       >
-        <Sums {...time} product={product} />
+        {/* The list says what is wrong with the days. */}
+        {summary.data !== undefined && <Sums of={summary.data.periods} />}
         <PagedTable
           pages={pages}
           caption="Changes of access, oldest first"
@@ -133,43 +141,6 @@ function DayInput({
         onChange={({ currentTarget }) => currentTarget.value !== '' && onChange(currentTarget.value)}
       />
     </label>
-  )
-}
-
-/** How many gained and lost access in that time. */
-function Sums({
-  from,
-  to,
-  product,
-}: {
-  readonly from: string
-  readonly to: string
-  readonly product: string | null
-}) {
-  const { environment } = useSession()
-  const summary = useQuery(
-    (signal) => {
-      const query = { environment, from, to, ...(product !== null && { productId: product }) }
-      return answerOf(api.GET('/changes/summary', { params: { query }, signal }))
-    },
-    [environment, from, to, product],
-  )
-  // The list says what is wrong with the days.
-  if (summary.problem !== null) return null
-  return (
-    <Answer query={summary}>
-      {({ periods }) => {
-        const [gained, lost] = (['gained', 'lost'] as const).map((name) =>
-          periods.reduce((sum, period) => sum + period[name], 0),
-        )
-        const why = lossesIn(periods).map(([status, count]) => `${statusWords(status)}: ${count}`)
-        return (
-          <p>
-            {gained} gained access, {lost} lost it{why.length > 0 && ` (${why.join('; ')})`}.
-          </p>
-        )
-      }}
-    </Answer>
   )
 }
 

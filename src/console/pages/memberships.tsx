@@ -1,10 +1,10 @@
 /* Who should be, and who is, a member of which role or group, and what that waits for. */
 
 import { answerOf, api, type Environment, type Schemas } from '../api.js'
-import { setParameters, usePlace } from '../router.js'
+import { setParameters } from '../router.js'
 import { useSession } from '../session.js'
 import { Ask } from '../shared/ask.js'
-import { Choose } from '../shared/choose.js'
+import { Choose, useFilter } from '../shared/choose.js'
 import { CustomerLink, Go } from '../shared/links.js'
 import { Badge, PagedTable, Section } from '../shared/show.js'
 import { Text } from '../shared/text.js'
@@ -54,13 +54,7 @@ export async function runSync(
 
 export function Memberships() {
   const { environment, targets } = useSession()
-  const { parameters } = usePlace()
-  const filter = Object.fromEntries(
-    ['target', 'state', 'customerId'].flatMap((name) => {
-      const value = parameters.get(name)
-      return value === null ? [] : [[name, value]]
-    }),
-  )
+  const filter = useFilter(['target', 'state', 'customerId'])
   const stopped = useStopped()
   const pages = usePages(
     (cursor, signal) => {

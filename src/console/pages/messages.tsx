@@ -2,10 +2,9 @@
 
 import { useState } from 'preact/hooks'
 import { answerOf, api, type Schemas } from '../api.js'
-import { usePlace } from '../router.js'
 import { useSession } from '../session.js'
 import { Ask } from '../shared/ask.js'
-import { Choose } from '../shared/choose.js'
+import { Choose, useFilter } from '../shared/choose.js'
 import { CustomerLink, Go } from '../shared/links.js'
 import { Badge, PagedTable, Section } from '../shared/show.js'
 import { Id, Text } from '../shared/text.js'
@@ -24,13 +23,7 @@ const REASONS = {
 
 export function Messages() {
   const { environment } = useSession()
-  const { parameters } = usePlace()
-  const filter = Object.fromEntries(
-    ['webhook', 'status', 'type', 'customerId', 'id'].flatMap((name) => {
-      const value = parameters.get(name)
-      return value === null ? [] : [[name, value]]
-    }),
-  )
+  const filter = useFilter(['webhook', 'status', 'type', 'customerId', 'id'])
   const sync = useQuery(
     (signal) => answerOf(api.GET('/sync', { params: { query: { environment } }, signal })),
     [environment],
@@ -79,7 +72,11 @@ export function Messages() {
               cell: ({ status, reason, nextAttemptAt }) => (
                 <>
                   <Badge>{status}</Badge> {reason !== null && REASONS[reason]}
-                  {nextAttemptAt !== null && <Time at={nextAttemptAt} />}
+                  {nextAttemptAt !== null && (
+                    <>
+                      next attempt: <Time at={nextAttemptAt} />
+                    </>
+                  )}
                 </>
               ),
             },

@@ -30,11 +30,22 @@ interface Period {
 }
 
 /** Losses by their reason, the most frequent first. */
-export function lossesIn(periods: readonly Pick<Period, 'lostBy'>[]): readonly (readonly [string, number])[] {
+function lossesIn(periods: readonly Pick<Period, 'lostBy'>[]): readonly (readonly [string, number])[] {
   const sums = new Map<string, number>()
   for (const { lostBy } of periods)
     for (const [status, count] of Object.entries(lostBy)) sums.set(status, (sums.get(status) ?? 0) + count)
   return [...sums].sort(([, a], [, b]) => b - a)
+}
+
+/** How many gained and lost access in all, and why. */
+export function Sums({ of }: { readonly of: readonly Period[] }) {
+  const why = lossesIn(of).map(([status, count]) => `${statusWords(status)}: ${count}`)
+  return (
+    <p>
+      {sumOf(of, 'gained')} gained access, {sumOf(of, 'lost')} lost it
+      {why.length > 0 && ` (${why.join('; ')})`}.
+    </p>
+  )
 }
 
 const sumOf = (periods: readonly Period[], name: 'gained' | 'lost'): number =>
@@ -84,8 +95,10 @@ function Counted({
     )
   // At noon, each day is on the same date in nearly every zone.
   const times = periods.map(({ from }) => Date.parse(from) + DAY_MS / 2)
+  // A bar of no height would be a line.
+  const bars = (name: 'gained' | 'lost', by: 1 | -1) =>
+    periods.map(({ [name]: count }) => (count === 0 ? null : by * count))
   const format = { day: 'numeric', month: 'short' } as const
-  const losses = lossesIn(periods)
   return (
     <>
       <div class="charts">
@@ -100,17 +113,12 @@ function Counted({
           times={times}
           format={format}
           series={[
-            { label: 'Gained', color: '--good', kind: 'bars', values: periods.map((one) => one.gained) },
-            { label: 'Lost', color: '--bad', kind: 'bars', values: periods.map((one) => -one.lost) },
+            { label: 'Gained', color: '--good', kind: 'bars', values: bars('gained', 1) },
+            { label: 'Lost', color: '--bad', kind: 'bars', values: bars('lost', -1) },
           ]}
         />
       </div>
-      <p>
-        {gained} gained access, {lost} lost it
-        {losses.length > 0 &&
-          `: ${losses.map(([status, count]) => `${count}, ${statusWords(status)}`).join('; ')}`}
-        .
-      </p>
+      <Sums of={periods} />
       <details>
         <summary>The same as a table</summary>
         <Table

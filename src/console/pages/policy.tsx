@@ -378,7 +378,7 @@ function Rebuild({ rebuild }: { readonly rebuild: Query<Job> }) {
     >
       {data?.state === 'none' && <p>None since the daemon was started. To apply a policy is one, too.</p>}
       <JobShown job={rebuild} name="rebuild">
-        {(done) => <Changed of={done} words={['has changed', 'gained', 'lost']} />}
+        {(done) => <Changed of={done} words={['changed', 'gained', 'lost']} />}
       </JobShown>
     </Section>
   )

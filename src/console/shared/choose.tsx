@@ -34,3 +34,14 @@ export function Choose({ label, name, options, none = 'all' }: ChooseProps) {
     </label>
   )
 }
+
+/** Those of these parameters that the address has: what a list is filtered by. */
+export function useFilter(names: readonly string[]): Readonly<Record<string, string>> {
+  const { parameters } = usePlace()
+  return Object.fromEntries(
+    names.flatMap((name) => {
+      const value = parameters.get(name)
+      return value === null ? [] : [[name, value]]
+    }),
+  )
+}
