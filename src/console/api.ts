@@ -8,7 +8,7 @@ export type Schemas = components['schemas']
 export type Environment = Schemas['Environment']
 export type Scope = Schemas['ConsoleSession']['scopes'][number]
 
-/** Whoever has left asks for nothing: what the page does by itself keeps no session alive. */
+/** From then on nobody is taken to be there: what the page asks for by itself keeps no session alive. */
 const UNATTENDED_AFTER_MS = 60_000
 let touchedAt = now()
 const touched = (): void => {

@@ -8,6 +8,7 @@ import { environment, instant } from './answers.js'
 import { API_SCOPES, type ApiKey } from './api-key.js'
 import type { Authenticate, createKeyring } from './authenticate.js'
 import { readBody } from './body.js'
+import { changeStreamRoute } from './change-stream.js'
 import { createConsoleFiles } from './console/files.js'
 import { createOrigin } from './console/origin.js'
 import { createSessions, IDLE_MS, type Links, type Session } from './console/sessions.js'
@@ -291,14 +292,19 @@ function createSessionApi(
       throw new LatchkeyError('origin_refused', 'Open this from the console.')
     const session = await signIn.find(req)
     if (session === null) throw sessionEnded()
-    keyOf.set(req, session.key)
-    // A stream goes on without its answer.
-    if (session.isDue && req.headers[UNATTENDED] === undefined && !url.includes('/stream'))
-      await signIn.renew(req, res, session)
     req.url = url.slice(API.length)
+    const isStream = pathOf(req.url) === changeStreamRoute.path
+    keyOf.set(req, isStream ? endingWith(session) : session.key)
+    if (session.isDue && !isStream && req.headers[UNATTENDED] === undefined)
+      await signIn.renew(req, res, session)
     opened ??= openApi(authenticate)
     opened(req, res)
   }
+}
+
+/** A stream ends with the session, too; the browser goes on with one that was used meanwhile. */
+function endingWith({ key, endsAt }: Session): ApiKey {
+  return { ...key, expiresAt: Math.min(key.expiresAt ?? endsAt, endsAt) }
 }
 
 function sessionEnded(): LatchkeyError {

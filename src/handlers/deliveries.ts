@@ -1,4 +1,4 @@
-/* How deliveries go: for whoever watches the daemon. */
+/* How deliveries go, by the minute. */
 
 import { z } from 'zod'
 import type { DeliveryGaps } from '../operations/delivery-gaps.js'

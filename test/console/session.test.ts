@@ -39,6 +39,20 @@ function sendTo({ url }: Pick<AskedDaemon, 'url'>, host: string): Promise<{ read
   })
 }
 
+/** False: it ended without this text. */
+async function readUntil(
+  reader: ReadableStreamDefaultReader<Uint8Array> | undefined,
+  text: string,
+): Promise<boolean> {
+  let seen = ''
+  for (;;) {
+    const { done, value } = (await reader?.read()) ?? { done: true }
+    if (done) return false
+    seen += new TextDecoder().decode(value)
+    if (seen.includes(text)) return true
+  }
+}
+
 const refused = (status: number, code: string) => ({ status, json: { status, code } })
 const renewedBy = ({ headers }: { readonly headers: Headers }): string =>
   headers.get('set-cookie')?.split(';')[0] ?? ''
@@ -145,6 +159,21 @@ describe('a session of the console', () => {
     expect(await ask(second)).toMatchObject(refused(401, 'session_ended'))
   })
 
+  it('takes its streams along when it ends', async () => {
+    let now = START
+    const daemon = await serveConsole(consoleConfig(), () => now)
+    const Cookie = await signIn(daemon)
+    const stream = await fetch(`${daemon.url}/console/api/changes/stream`, { headers: { Cookie } })
+    expect(stream.status).toBe(200)
+    const reader = stream.body?.getReader()
+    expect(new TextDecoder().decode((await reader?.read())?.value)).toContain('retry:')
+    await act(daemon, 'POST', '/customers/cus_1/grants', { productId: 'pro_gold', reason: 'a test' })
+    expect(await readUntil(reader, 'event: change')).toBe(true)
+    now = START + 8 * HOUR_MS
+    await act(daemon, 'POST', '/customers/cus_2/grants', { productId: 'pro_gold', reason: 'a test' })
+    expect(await readUntil(reader, 'cus_2')).toBe(false)
+  })
+
   it('ends with its key: revoked, expired, or replaced and past its grace', async () => {
     let now = START
     const daemon = await serveConsole(consoleConfig({ lk_one: {}, lk_two: {} }), () => now)
@@ -166,7 +195,7 @@ describe('a session of the console', () => {
     expect(await ask(two)).toMatchObject(refused(401, 'session_ended'))
   })
 
-  it('ends where it is signed out, copies of its cookie included, and outlasts a restart otherwise', async () => {
+  it('ends where it is signed out, copies of its cookie included; a restart does not end it', async () => {
     const daemon = await serveConsole()
     const [one, two] = [await signIn(daemon), await signIn(daemon)]
     const out = await send(daemon, '/console/session', {

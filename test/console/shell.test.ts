@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { API_KEY } from '../world.js'
+import { API_KEY, rewriteConfig } from '../world.js'
 import { consoleConfig, expectNoFault, serveConsole, useConsole } from './signed-in.js'
 
 const browser = useConsole()
@@ -61,5 +61,65 @@ describe('the console', () => {
     await page.getByRole('dialog').waitFor({ state: 'hidden' })
     await page.keyboard.press('/')
     expect(await page.locator(':focus').getAttribute('type')).toBe('search')
+  })
+
+  it('shows a key what its scopes and environments allow, and says what is missing', async () => {
+    const daemon = await serveConsole(
+      consoleConfig({
+        lk_reader: { scopes: ['read'] },
+        lk_sandbox: { scopes: ['admin'], environments: ['sandbox'] },
+      }),
+    )
+    await daemon.deliver('payment.authorized')
+    const reader = await browser.open(daemon, '/', { key: 'lk_reader' })
+    await reader.page.getByText('needs a key with the scope admin').waitFor()
+    expect(await reader.page.getByText('Deliveries in the last hour').count()).toBe(0)
+    expect(reader.faults()).toEqual([])
+
+    const sandbox = await browser.open(daemon, '/?environment=live', { key: 'lk_sandbox' })
+    await sandbox.page.getByRole('row', { name: /^sandbox/ }).waitFor()
+    expect(await sandbox.page.getByRole('row', { name: /^live/ }).count()).toBe(0)
+    expect(await sandbox.page.getByRole('combobox', { name: 'Environment' }).count()).toBe(0)
+    expect(await sandbox.page.getByRole('searchbox').count()).toBe(0)
+    await sandbox.page.getByText('None was run so far').waitFor()
+    expect(await sandbox.page.getByText('What the doctor found').count()).toBe(0)
+    expect(sandbox.faults()).toEqual([])
+  })
+
+  it('keeps the environment in the address, and the colors and the zone in the browser', async () => {
+    const daemon = await serveConsole()
+    const { page } = await browser.open(daemon)
+    await page.getByRole('row', { name: /^live/ }).waitFor()
+    await page.getByLabel('Environment').selectOption('sandbox')
+    await page.getByRole('row', { name: /^sandbox/ }).waitFor()
+    expect(page.url()).toBe(`${daemon.url}/console/?environment=sandbox`)
+    await page.goBack()
+    await page.getByRole('row', { name: /^live/ }).waitFor()
+
+    const since = page.getByRole('term').filter({ hasText: 'Running since' }).locator('..').locator('time')
+    const inBerlin = await since.textContent()
+    await page.getByText('operator').click()
+    await page.getByLabel('Times').selectOption('utc')
+    await page.getByLabel('Colors').selectOption('dark')
+    expect(await since.textContent()).not.toBe(inBerlin)
+    expect(await since.getAttribute('title')).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d.* UTC, /)
+    await page.reload()
+    await page.getByRole('heading', { name: 'Overview' }).waitFor()
+    expect(await page.evaluate('document.documentElement.dataset.theme')).toBe('dark')
+  })
+
+  it('asks to sign in again once the session has ended, and says why', async () => {
+    const daemon = await serveConsole(consoleConfig({ lk_gone: {} }))
+    const { page } = await browser.open(daemon, '/?environment=sandbox', { key: 'lk_gone' })
+    await page.getByText('What the doctor found').waitFor()
+    rewriteConfig(daemon.folder, consoleConfig())
+    await daemon.reload()
+    await page.getByRole('button', { name: 'Check again' }).click()
+    await page.getByText('Your session has ended').waitFor()
+    expect(await page.getByText('What the doctor found').count()).toBe(0)
+    await page.getByLabel('API key').fill(API_KEY)
+    await page.keyboard.press('Enter')
+    await page.getByText('What the doctor found').waitFor()
+    expect(page.url()).toBe(`${daemon.url}/console/?environment=sandbox`)
   })
 })

@@ -112,7 +112,7 @@ export interface ConsolePage {
 export function useConsole() {
   const browser = useBrowser()
 
-  /** Opens a view, such as `/customers/cus_1`, in a window of its own. */
+  /** Opens a view, such as `/customers/cus_1`, in a new window. */
   async function open(
     { url }: Pick<AskedDaemon, 'url'>,
     path = '/',

@@ -109,6 +109,7 @@ const CASES: readonly Case[] = [
 
 /** These are about all environments at once, and take none. */
 const COVERING_ALL = [
+  'POST /console/links',
   ...['POST /rebuild', 'GET /rebuild/verification', 'GET /policy', 'GET /policy/diff', 'POST /policy/apply'],
   ...[
     'GET /doctor',

@@ -107,7 +107,7 @@ export function Confirm(props: ConfirmProps) {
               autocomplete="off"
               onInput={({ currentTarget }) => setWhy(currentTarget.value)}
             />
-            <small>It is stored with the change, for whoever asks later.</small>
+            <small>It is stored with the change.</small>
           </label>
         )}
         {preview !== undefined && (

@@ -2,6 +2,7 @@
 
 import { useState } from 'preact/hooks'
 import { now } from '../now.js'
+import { durationIn } from './plain.js'
 import { useZone } from './preferences.js'
 
 const FORMAT: Intl.DateTimeFormatOptions = { dateStyle: 'medium', timeStyle: 'short' }
@@ -57,15 +58,6 @@ export function Time({ at, relative = false, never = 'never' }: TimeProps) {
       {relative ? relativeText(instant) : shown}
     </time>
   )
-}
-
-const UNITS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000, y: 31_536_000_000 } as const
-
-/** Milliseconds of a duration as the commands take it, such as `3w`; null if it is none. */
-export function durationIn(text: string): number | null {
-  const [, count = '', unit = ''] = /^\s*(\d{1,6})\s*([smhdwy])\s*$/i.exec(text) ?? []
-  const ms = UNITS[unit.toLowerCase() as keyof typeof UNITS]
-  return ms === undefined || Number(count) === 0 ? null : Number(count) * ms
 }
 
 interface DurationInputProps {

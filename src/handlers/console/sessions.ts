@@ -34,6 +34,8 @@ export interface Session {
   readonly id: string
   /** Whether the answer should bring a new cookie, so that the session goes on. */
   readonly isDue: boolean
+  /** Unless it is used again. Epoch milliseconds. */
+  readonly endsAt: number
 }
 
 /**
@@ -71,7 +73,7 @@ export function createSessions({ secret, apiKeys, localKey, clock }: SessionsDep
       const sent = Buffer.from(seal, 'base64url')
       const right = sealOf(key, id, at)
       if (sent.length !== right.length || !timingSafeEqual(sent, right)) return null
-      return { key, id, isDue: age > RENEWED_AFTER_MS }
+      return { key, id, isDue: age > RENEWED_AFTER_MS, endsAt: at + IDLE_MS }
     },
     /** Its cookie counts no more, wherever a copy of it is. */
     end({ id }: Session): void {

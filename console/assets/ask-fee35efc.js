@@ -1,0 +1,1 @@
+import{A as e,C as t,j as n,o as r}from"./app-94065dfe.js";function i({label:i,name:a,look:o,isDisabled:s=!1,onClose:c,...l}){let[u,d]=e(!1),f=()=>{d(!1),c?.()};return/* @__PURE__ */ t(n,{children:[/* @__PURE__ */ t(`button`,{type:`button`,class:o,"aria-label":a,disabled:s,onClick:()=>d(!0),children:i}),u&&/* @__PURE__ */ t(r,{reason:`none`,...l,onClose:f})]})}export{i as t};
