@@ -208,6 +208,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/products": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The products of the config and those that customers have, with how many have access now.
+         * @description Needs a key with the scope `read`.
+         */
+        get: operations["listProducts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/products/{productId}/customers": {
         parameters: {
             query?: never;
@@ -3482,6 +3502,49 @@ export interface operations {
             503: components["responses"]["not_stored-or-store_unavailable"];
         };
     };
+    listProducts: {
+        parameters: {
+            query?: {
+                /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
+                environment?: components["schemas"]["Environment"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        environment: components["schemas"]["Environment"];
+                        products: {
+                            productId: string;
+                            name: string | null;
+                            configured: boolean;
+                            features: string[];
+                            targets: string[];
+                            active: number;
+                        }[];
+                    };
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["key_expired-or-unauthorized"];
+            403: components["responses"]["forbidden"];
+            408: components["responses"]["body_incomplete"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unavailable"];
+        };
+    };
     listProductCustomers: {
         parameters: {
             query?: {
@@ -5008,6 +5071,7 @@ export interface operations {
                     "application/json": {
                         inForce: components["schemas"]["Policy"];
                         configured: components["schemas"]["Policy"];
+                        fingerprint: string;
                         unfinishedRebuild: boolean;
                     };
                 };

@@ -24,6 +24,7 @@ export function createCurrentConfig(first: Config) {
     forRoutes: {
       endpoints: () => config.endpoints,
       catalog: () => catalog,
+      products: () => config.products,
       configuredPolicy: () => config.policy,
       policyIn: policyFrom,
       /** A reload does not change it. */

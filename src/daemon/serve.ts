@@ -40,7 +40,6 @@ export async function serveRoutes(parts: Parts): Promise<Listeners> {
     keyUsed: keyUses.note,
     gaps: () => readGaps(parts.db, clock()),
     version: control.version,
-    products: () => current.now().products,
     hasConsole: config.console,
     consoleSecret: () => consoleSecret(parts.db),
     ...(tracing && { traced: tracing.ofRequests }),

@@ -13,6 +13,7 @@ import { createConsoleFiles } from './console/files.js'
 import { createOrigin } from './console/origin.js'
 import { createSessions, IDLE_MS, type Links, type Session } from './console/sessions.js'
 import { methodNotAllowed } from './mount.js'
+import type { ProductDeps } from './products.js'
 import { pathOf, queryOf } from './query.js'
 import { ADMIN_OF_BOTH, type MountDeps, type Route, route } from './route.js'
 import { answerFailure, send } from './send.js'
@@ -20,13 +21,8 @@ import { factsOf } from './server.js'
 import type { SyncQuestionDeps } from './sync/deps.js'
 
 /** What the console shows beside data. */
-export interface ConsoleRouteDeps extends MountDeps, Pick<SyncQuestionDeps, 'sync'> {
+export interface ConsoleRouteDeps extends ProductDeps, Pick<SyncQuestionDeps, 'sync'> {
   readonly version: string
-  readonly products: () => readonly {
-    readonly id: string
-    readonly name: string | null
-    readonly features: readonly string[]
-  }[]
   readonly links: Links
 }
 

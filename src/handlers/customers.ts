@@ -9,28 +9,16 @@ import { ACCOUNT_FACTS, type AccountFact, DETAIL_NAMES, ofEach, PLATFORMS } from
 import type { Fact } from '../provider/facts.js'
 import { isPlainText } from '../provider/ids.js'
 import type { ProjectedCustomer } from '../recompute/run.js'
-import { readProductCustomers } from '../store/access.js'
 import { type KnownSource, readKnownCustomer } from '../store/account.js'
 import { type Match, SEARCH_WAYS, searchCustomers } from '../store/customer-search.js'
 import type { CallPreview } from '../sync/preview-calls.js'
-import {
-  access,
-  byHand as byHandFields,
-  entitlement,
-  environment,
-  instant,
-  platformCall,
-  source,
-} from './answers.js'
+import { access, byHand as byHandFields, environment, instant, platformCall, source } from './answers.js'
 import { idText } from './body.js'
 import {
-  firstOf,
   flagParameter,
   idParameter,
-  idPlace,
   instantParameter,
   limitParameter,
-  PAGE,
   pageOf,
   paginated,
   placeIn,
@@ -246,19 +234,6 @@ export const customerQuestions: readonly Route<MountDeps>[] = [
         blocks: blocks.map(({ from, ...block }) => ({ ...block, since: from })),
         sources: sources.map(knownSource),
       }
-    },
-  }),
-  route('GET /products/:productId/customers', {
-    operationId: 'listProductCustomers',
-    summary: 'Customers with access to a product now, by id.',
-    ...READ,
-    query: z.object(PAGE),
-    answer: pageOf(z.object({ customerId: z.string(), ...entitlement.shape }), idPlace),
-    async handle({ params, query: { limit, cursor: after = '' }, environment }, { db, clock }) {
-      const page = { after, limit: limit + 1 }
-      const found = await readProductCustomers(db, clock, environment, params.productId, page)
-      const items = found.map((one) => ({ customerId: one.customerId, ...one.entitlement }))
-      return firstOf(items, limit, ({ customerId }) => customerId)
     },
   }),
 ]

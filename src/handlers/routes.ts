@@ -15,6 +15,7 @@ import { type EntitlementDeps, entitlementRoutes } from './entitlements.js'
 import { eventQuestions, type ImportDeps, importRoute } from './events.js'
 import { type HealthDeps, healthRoutes } from './health.js'
 import { createListener, createShortcut, type MountedPath, mountRoutes } from './mount.js'
+import { type ProductDeps, productQuestions } from './products.js'
 import { type ComparisonDeps, comparisonRoutes, type RebuildDeps, rebuildRoutes } from './rebuilds.js'
 import { type ReplayDeps, replayRoutes } from './replays.js'
 import { type Route, type RouteGroup, route } from './route.js'
@@ -24,7 +25,12 @@ import { type TelegramDeps, telegramRoutes } from './telegram.js'
 import { WEBHOOK_PATH, type WebhookDeps, webhookRoutes } from './webhooks.js'
 
 /** The dependencies of the routes that only ask: a store that can be read has all that they need. */
-export type QuestionDeps = EntitlementDeps & ReplayDeps & ComparisonDeps & SyncQuestionDeps & KeysDeps
+export type QuestionDeps = EntitlementDeps &
+  ProductDeps &
+  ReplayDeps &
+  ComparisonDeps &
+  SyncQuestionDeps &
+  KeysDeps
 
 /** The dependencies of all handlers. */
 export type RouteDeps = QuestionDeps &
@@ -60,7 +66,7 @@ export const ROUTE_GROUPS: readonly RouteGroup<RouteDeps>[] = [
   {
     name: 'Customers',
     about: 'What is stored about a customer, the change log, and changes by hand.',
-    routes: [...customerQuestions, ...changeQuestions, changeStreamRoute, ...actRoutes],
+    routes: [...customerQuestions, ...productQuestions, ...changeQuestions, changeStreamRoute, ...actRoutes],
   },
   {
     name: 'Events',
@@ -125,6 +131,7 @@ const QUESTIONS: readonly Route<QuestionDeps>[] = [
   checkRoute,
   ...entitlementRoutes,
   ...customerQuestions,
+  ...productQuestions,
   ...changeQuestions,
   ...eventQuestions,
   ...replayRoutes,

@@ -50,6 +50,7 @@ const CASES: readonly Case[] = [
   ['POST /entitlements/check', 200, { checks: [{ externalRef: 'ref_both', productId: 'pro_gold' }] }],
   ['GET /customers', 200, undefined, '/customers?query=both'],
   ['GET /customers/:customerId', 200],
+  ['GET /products', 200],
   ['GET /products/:productId/customers', 200],
   ['GET /changes', 200],
   ['GET /changes/summary', 200, undefined, '/changes/summary?from=2026-01-01T00:00:00Z'],

@@ -56,6 +56,7 @@ const EVERY_ROUTE: readonly Row[] = [
   ['PUT', '/customers/:customerId/identities', BY_HAND],
   ['POST', '/customers/:customerId/link-tokens', ENVIRONMENT],
   ['POST', '/customers/:customerId/invites', ENVIRONMENT],
+  ['GET', '/products', ENVIRONMENT, 200, NOT_KEPT],
   ['GET', '/products/:productId/customers', 'environment, limit, cursor', 200, NOT_KEPT],
   ['GET', '/changes', 'environment, customerId, from, to, limit, cursor', 200, NOT_KEPT],
   ['GET', '/changes/summary', 'environment, from, to, by, productId', 200, NOT_KEPT],

@@ -57,7 +57,7 @@ export function Chart({
             height: HEIGHT,
             cursor: { drag: { x: false, y: false } },
             legend: { live: true },
-            scales: { y: { range: (_, __, most) => [0, Math.max(most, 1)] } },
+            scales: { y: { range: (_, least, most) => [Math.min(least, 0), Math.max(most, 1)] } },
             axes: [
               { ...axis, values: (_, at) => at.map((one) => timeText(one * 1000, zone, format)) },
               { ...axis, size: 44 },

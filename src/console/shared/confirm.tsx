@@ -30,7 +30,7 @@ export function Dialog({ title, onClose, children }: DialogProps) {
   )
 }
 
-interface ConfirmProps {
+export interface ConfirmProps {
   /** What will be done, such as `Grant Gold to cus_1`. */
   readonly title: string
   /** The word on the button, such as `Grant`. */

@@ -106,7 +106,8 @@ const TONES: Readonly<Record<string, Tone>> = {
     parked: 'warn',
     paused: 'warn',
   },
-  ...{ limited: 'warn', pending: 'warn', running: 'warn' },
+  ...{ limited: 'warn', pending: 'warn', running: 'warn', unconfirmed: 'warn' },
+  ...{ settled: 'good', gained: 'good', lost: 'bad' },
   ...{ blocked: 'bad', fail: 'bad', failed: 'bad', quarantined: 'bad', stopped: 'bad', charged_back: 'bad' },
 }
 
