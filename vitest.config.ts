@@ -5,7 +5,7 @@ import { TotalsReporter } from './test/setup/totals-reporter.js'
 
 /** What a store does for everything above it: these run on both engines. */
 const ON_BOTH_ENGINES = [
-  'backfill/walk',
+  'backfill/{counts,walk}',
   'cli/{asking,import,recompute,sync}',
   'daemon/{access,altered-bodies,change-stream,changes,customer-search,customers,dated-ahead,event,events,explanation}',
   'daemon/{manual-acts,membership-log,odd-payload,payload,questions,rebuilds,replays,retention}',

@@ -6,7 +6,6 @@
 import { type IncomingHttpHeaders, type IncomingMessage, request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { createGunzip } from 'node:zlib'
-import { parseJsonBody } from '../provider/json.js'
 
 /** A hundred payments with long timelines have half a megabyte. */
 export const MAX_BODY_BYTES = 4 * 1024 * 1024
@@ -23,8 +22,8 @@ export interface Sent {
 export interface Answer {
   readonly status: number
   readonly headers: IncomingHttpHeaders
-  /** What its body is read as; null: it is too large. */
-  readonly json: ReturnType<typeof parseJsonBody> | null
+  /** Null: too large. */
+  readonly body: Uint8Array | null
 }
 
 /** Rejects with an error of the network or of the signal, which may hold what was sent. */
@@ -35,9 +34,7 @@ export function exchange(url: string, { method, headers, body, signal }: Sent): 
     sent.on('error', reject)
     sent.on('response', (response) => {
       const { statusCode: status = 0, headers: answered } = response
-      // Read here: the connection holds what this resolves to until its next request, and a body may be long.
-      const read = (body: Uint8Array | null) => (body === null ? null : parseJsonBody(body))
-      readBody(response).then((body) => resolve({ status, headers: answered, json: read(body) }), reject)
+      readBody(response).then((read) => resolve({ status, headers: answered, body: read }), reject)
     })
     sent.end(body)
   })

@@ -6,7 +6,7 @@ import pRetry from 'p-retry'
 import { z } from 'zod'
 import type { Issue } from '../errors.js'
 import type { Environment } from '../provider/event.js'
-import type { JsonObject } from '../provider/json.js'
+import { type JsonObject, parseJsonBody } from '../provider/json.js'
 import { KEY_HEADER } from '../provider/requests.js'
 import { type Answer, exchange, MAX_BODY_BYTES } from './exchange.js'
 import { type FailureDetails, type FailureKind, PaymentsApiError } from './failure.js'
@@ -195,7 +195,8 @@ function createJudge({ environment, apiKey, clock }: TransportOptions) {
   const key = `provider.${environment}.apiKey`
   const baseUrl = `provider.${environment}.baseUrl`
 
-  return (call: Call, { status, headers, json }: Answer): unknown => {
+  return (call: Call, { status, headers, body }: Answer): unknown => {
+    const json = body === null ? null : parseJsonBody(body)
     const envelope = json?.ok ? json.object : {}
     const isSuccess = status >= 200 && status < 300
     const success = successSchema.safeParse(envelope)
@@ -226,13 +227,13 @@ function createJudge({ environment, apiKey, clock }: TransportOptions) {
         { retryAfterSeconds },
       )
     }
-    if (json === null) {
-      const message = `The payments API's answer to ${named(call)} is over ${MAX_BODY_BYTES / 1024 / 1024} MiB, which is more than can be used. Ask the payments service for shorter records.`
+    if (body === null) {
+      const message = `The payments API's answer to ${named(call)} is over ${MAX_BODY_BYTES / 1024 / 1024} MiB. Ask for fewer records at once.`
       throw fail('answer_too_large', message)
     }
     // A refusal may come with the status of a success.
     if (refusal === null) {
-      const message = `The answer to ${named(call)} (${status}) is not the payments API's: ${json.ok === false ? WHY_UNREADABLE[json.reason] : 'it has no envelope'}. Check ${baseUrl}.`
+      const message = `The answer to ${named(call)} (${status}) is not the payments API's: ${json?.ok === false ? WHY_UNREADABLE[json.reason] : 'it has no envelope'}. Check ${baseUrl}.`
       throw fail('answer_invalid', message)
     }
     const refusing = `The payments API refused ${named(call)} (${answered}).${said}`
