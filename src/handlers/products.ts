@@ -1,19 +1,22 @@
 /* The products of the config, and who has access to them. */
 
 import { z } from 'zod'
+import type { Environment } from '../provider/event.js'
 import { compareText } from '../provider/order.js'
 import { countProductCustomers, readProductCustomers } from '../store/access.js'
-import { type SyncedProduct, targetKey } from '../sync/target.js'
 import { entitlement, environment as environmentAnswer } from './answers.js'
 import { firstOf, idPlace, PAGE, pageOf } from './query.js'
 import { type MountDeps, READ, type Route, route } from './route.js'
 
 export interface ProductDeps extends MountDeps {
   /** The configured ones. Called each time, since a reload may change them. */
-  readonly products: () => readonly (SyncedProduct & {
+  readonly products: () => readonly {
+    readonly id: string
     readonly name: string | null
     readonly features: readonly string[]
-  })[]
+    /** Roles and groups by the names that answers have for them. */
+    readonly targets: readonly { readonly environment: Environment; readonly target: string }[]
+  }[]
 }
 
 export const productAnswer = z.object({
@@ -46,7 +49,7 @@ export const productQuestions: readonly Route<ProductDeps>[] = [
             name,
             configured: true,
             features,
-            targets: targets.filter((one) => one.environment === environment).map(targetKey),
+            targets: targets.filter((one) => one.environment === environment).map(({ target }) => target),
             active: counted.get(id) ?? 0,
           })),
           ...others.sort(compareText).map((productId) => ({

@@ -7,7 +7,7 @@ const browser = useConsole()
 const DAY_MS = 86_400_000
 const NOON = Date.parse('2026-03-10T12:00:00.000Z')
 
-/** A daemon with days behind it: three who got Gold the day before, of whom one lost it by hand, and one by its end. */
+/** A daemon with days behind it: three who got Gold the day before, of whom one was blocked, and a trial that ended. */
 async function served(keys = {}) {
   let now = NOON - DAY_MS
   const role = { adapter: 'discord', guildId: '1', roleId: '10' }
@@ -17,12 +17,12 @@ async function served(keys = {}) {
   }
   const sync = { discord: { botToken: 'token', apiUrl: 'http://127.0.0.1:9' } }
   const daemon = await serveConsole(consoleConfig(keys, { products, sync }), () => now)
-  const until = new Date(now + 3_600_000).toISOString()
   for (const customer of ['cus_1', 'cus_2', 'cus_3'])
     await act(daemon, 'POST', `/customers/${customer}/grants`, { productId: 'pro_gold', reason: 'a test' })
-  await act(daemon, 'POST', '/customers/cus_4/grants', { productId: 'pro_silver', until, reason: 'a trial' })
+  await act(daemon, 'POST', '/customers/cus_4/grants', { productId: 'pro_silver', reason: 'a trial' })
   await act(daemon, 'PUT', '/customers/cus_2/blocks', { reason: 'a chargeback' })
   now = NOON
+  await act(daemon, 'DELETE', '/customers/cus_4/grants/pro_silver', { reason: 'the trial is over' })
   await act(daemon, 'POST', '/customers/cus_5/grants', { productId: 'pro_gold', reason: 'a test' })
   return daemon
 }
@@ -104,7 +104,9 @@ describe('the products of the console', () => {
     await expectNoFault(page)
     await page.getByRole('button', { name: 'Today' }).click()
     await lost.getByText('cus_4').waitFor()
-    expect(await lost.getByRole('row').nth(1).textContent()).toMatch(/cus_4Silver.*its time came/)
+    expect(await lost.getByRole('row').nth(1).textContent()).toMatch(
+      /cus_4Silver.*lostit was revoked by hand/,
+    )
     await page.getByLabel('What').selectOption('gained')
     await lost.getByText('cus_5').waitFor()
     await page.getByLabel('Product').selectOption('Silver')

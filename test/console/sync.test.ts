@@ -16,10 +16,12 @@ async function served({
   removals = 20,
   status = 204,
   keys = {},
+  now = Date.now,
 }: {
   readonly removals?: number
   readonly status?: number
   readonly keys?: Keys
+  readonly now?: () => number
 } = {}) {
   const discord = await startDiscord()
   const own = await startAnswering(status)
@@ -33,6 +35,7 @@ async function served({
         webhooks: { crm: { url: own.url, secret: SECRET } },
       },
     }),
+    now,
   )
   return { discord, daemon, own }
 }
@@ -68,12 +71,12 @@ describe('the sync of the console', () => {
     const { daemon, discord } = world
     discord.guild.setRole({ id: GOLD_ROLE_ID, position: 20 })
     await grantTo(world, 1)
-    await becomes(daemon, { targets: [{ target: TARGET, state: 'stopped', memberships: { due: 1 } }] })
+    await becomes(daemon, { targets: [{ target: TARGET, state: 'stopped', memberships: { retrying: 1 } }] })
     const { page, faults } = await browser.open(daemon)
     await page.getByRole('link', { name: 'Sync', exact: true }).click()
     const row = page.getByRole('row', { name: new RegExp(TARGET) })
     await row.getByRole('link', { name: '1', exact: true }).click()
-    expect(new URL(page.url()).searchParams.get('state')).toBe('due')
+    expect(new URL(page.url()).searchParams.get('state')).toBe('retrying')
     await page
       .getByText(/above the role/)
       .first()
@@ -152,14 +155,20 @@ describe('the sync of the console', () => {
   })
 
   it('says since when a platform cannot be reached, and what a check says of it', async () => {
-    const world = await served()
+    let ahead = 0
+    const world = await served({ now: () => Date.now() + ahead })
     const { daemon, discord } = world
     await discord.setState('refuse')
     await grantTo(world, 1)
+    await becomes(daemon, counted({ retrying: 1 }))
+    // It is called an outage once it lasts.
+    ahead = 2 * 60_000
+    await act(daemon, 'POST', '/sync/run', { retry: {} })
     await becomes(daemon, { unreachable: [{ platform: 'discord' }] })
     const { page, faults } = await browser.open(daemon, '/sync')
-    const row = page.getByRole('row', { name: /^discord/ })
-    await row.getByText('unreachable').waitFor()
+    const down = page.getByRole('region', { name: 'Platforms that do not take calls' })
+    const row = down.getByRole('row', { name: /unreachable/ })
+    await row.waitFor()
     expect(await row.locator('time').count()).toBe(1)
     await press(page, 'Check now')
     await page.getByRole('region', { name: 'What the platforms say' }).getByText('fail').first().waitFor()

@@ -9,7 +9,6 @@ import { Id, Text } from '../shared/text.js'
 import { Time } from '../shared/time.js'
 import { usePages, useQuery } from '../shared/use-query.js'
 import { Numbers } from './numbers.js'
-import type { PageProps } from './pages.js'
 
 function useProducts() {
   const { environment } = useSession()
@@ -137,7 +136,7 @@ function Targets({ of }: { readonly of: readonly string[] }) {
   )
 }
 
-export function Product({ ids: { productId = '' } }: PageProps) {
+export function Product({ ids: { productId = '' } }: { readonly ids: Readonly<Record<string, string>> }) {
   const { environment } = useSession()
   const products = useProducts()
   const own = products.data?.products.find((one) => one.productId === productId)
