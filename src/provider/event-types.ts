@@ -79,7 +79,7 @@ export const CANONICAL_TYPE_OF_V2 = {
 export type V2EventType = keyof typeof CANONICAL_TYPE_OF_V2
 
 /** Types that only the legacy generation sends; v3 sends every other one. */
-export const LEGACY_ONLY = [
+const LEGACY_ONLY = [
   'checkout.initiated',
   'checkout.failed',
   'checkout.canceled',

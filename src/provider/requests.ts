@@ -21,7 +21,7 @@ export const METHODS = [...CARD_METHODS, 'CRYPTO'] as const
 export type Method = (typeof METHODS)[number]
 
 export const TEXT = z.string().min(1).max(255)
-export const WEB_URL = z.url({ protocol: /^https?$/ })
+const WEB_URL = z.url({ protocol: /^https?$/ })
 export const EMAIL = z.email().max(255)
 export const COUNTRY = z.string().regex(/^[A-Z]{2}$/, 'must be two capital letters')
 /** One line of text, without control characters. */
@@ -115,7 +115,6 @@ export const INSTRUMENT = z.object({
     .optional(),
   crypto: CRYPTO.extend({ mode: z.enum(['DIRECT', 'AUTOSWAP']).default('DIRECT') }).optional(),
 })
-export type Instrument = Readonly<z.output<typeof INSTRUMENT>>
 
 export const SETUP_INTENT = z.object({
   customerId: TEXT,

@@ -98,13 +98,13 @@ export function legacyPaymentData(
   }
 }
 
-export interface LegacySubscription extends Pick<LegacyPayment, 'id' | 'status' | 'productId'> {
+interface LegacySubscription extends Pick<LegacyPayment, 'id' | 'status' | 'productId'> {
   /** Epoch milliseconds. */
   readonly expiresAt: number | null
 }
 
 /** The newest payment of a subscription. */
-export interface LegacyLastPayment extends Pick<LegacyPayment, 'id' | 'status' | 'priceCents' | 'currency'> {
+interface LegacyLastPayment extends Pick<LegacyPayment, 'id' | 'status' | 'priceCents' | 'currency'> {
   /** Epoch milliseconds. */
   readonly createdAt: number
 }
@@ -129,13 +129,13 @@ export function legacySubscriptionData(
 }
 
 /** Amounts are in cents, instants are epoch milliseconds. */
-export interface LegacyPayout {
+interface LegacyPayout {
   readonly id: string
   readonly payoutAmountCents: number
   readonly paidOutAt: number
 }
 
-export interface LegacySettledPayment extends LegacyPayment {
+interface LegacySettledPayment extends LegacyPayment {
   readonly merchantNetCents: number
   readonly externalRef: string | null
 }

@@ -81,7 +81,7 @@ export function sessionToken({ settings }: World, id: string): string {
 }
 
 /** @throws {ServiceError} if the address of a checkout is forged, has expired, or names no payment */
-export function checkoutNamed(world: World, name: string): Payment {
+function checkoutNamed(world: World, name: string): Payment {
   const [id = ''] = name.split('.')
   const isSession = id.startsWith('cs_')
   if (isSession && !isSame(name, sessionToken(world, id))) {

@@ -118,7 +118,7 @@ export function attachMethod(world: World, customerId: string, type: SavedMethod
 }
 
 /** The newest one that was not revoked. */
-export function savedMethod(world: World, customerId: string | null): SavedMethod | undefined {
+function savedMethod(world: World, customerId: string | null): SavedMethod | undefined {
   if (customerId === null) return undefined
   return world.list('method', { customerId }).find(({ revokedAt }) => revokedAt === null)
 }
