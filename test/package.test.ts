@@ -282,7 +282,6 @@ describe('an app in CommonJS', () => {
     const older = join(ROOT, 'node_modules', 'oazapfts', 'node_modules', 'typescript', 'bin', 'tsc')
     for (const [compiler, options] of [
       [tool('tsc'), { module: 'node16' }],
-      [older, { module: 'node16' }],
       [older, { module: 'commonjs', moduleResolution: 'node10', esModuleInterop: true }],
     ] as const) {
       const compilerOptions = { ...STRICT.compilerOptions, noEmit: false, outDir: 'out', ...options }

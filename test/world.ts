@@ -24,6 +24,7 @@ import { ensurePolicy } from '../src/store/settings.js'
 import { openDatabase } from '../src/store/sqlite/dialect.js'
 import { createFolder } from './setup/create-folder.js'
 import { openKeptThread } from './setup/kept-threads.js'
+import { putNewStoreUnlessBegun } from './setup/new-store.js'
 
 // Folders and configs
 
@@ -393,6 +394,7 @@ export async function serveHere(
   { env = {}, now = Date.now }: Pick<RunOptions, 'env' | 'now'> = {},
 ): Promise<DaemonHere> {
   const given = { LATCHKEY_PORT: '0', ...(await databaseEnv(folder)), ...env }
+  if (ENGINE === 'sqlite') await putNewStoreUnlessBegun(databaseIn(folder))
   const load = () => loadConfig({ path: join(folder, 'config.json'), env: given }).config
   const lines: string[] = []
   const log = createLogger('debug', { write: (line) => void lines.push(line) })
