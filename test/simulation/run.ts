@@ -1,6 +1,7 @@
 /* Plays a story in its world, and says what came of it. */
 
 import { chanceOf } from './machine/chance.js'
+import { isOfKilled } from './machine/processes.js'
 import { elapsed, processorTime, pass, standStill, turns, until } from './machine/time.js'
 import { trace, traceSoFar } from './machine/trace.js'
 import { beQuiet } from './checks/quiet.js'
@@ -30,7 +31,9 @@ export async function play(
   let world: World | null = null
   let failure: Outcome['failure'] = null
   const stray: unknown[] = []
-  const onStray = (error: unknown): void => void stray.push(error)
+  const onStray = (error: unknown): void => {
+    if (!isOfKilled(error)) stray.push(error)
+  }
   process.on('unhandledRejection', onStray)
   process.on('uncaughtException', onStray)
   try {

@@ -32,7 +32,7 @@ const STEPS: Readonly<Record<Exclude<Kind, 'quiet'>, Perform>> = {
   },
   async restart({ daemon }) {
     await daemon.stop()
-    if (!daemon.isRunning()) await daemon.start()
+    await daemon.start()
   },
   async 'disk full'({ daemon }, chance) {
     daemon.disk.isFull = true

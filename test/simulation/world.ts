@@ -94,9 +94,10 @@ export async function createWorld(seed: number, heard: ((line: string) => void) 
     if (EXPECTED_ERRORS.some((one) => one.test(msg))) return
     broken.push(new BrokenPromise('nothing unexpected is logged', `${msg} ${JSON.stringify(fields)}`))
   }
+  const report = (error: unknown): void =>
+    void broken.push(new BrokenPromise('nothing fails', error instanceof Error ? `${error.stack}` : String(error)))
   if (template === null) throw new Error('prepareWorlds comes first')
-  const daemon = createDaemonHost({ folder, template, config: () => config, onLog })
-  const report = (error: unknown): void => void broken.push(new BrokenPromise('the service works', String(error)))
+  const daemon = createDaemonHost({ folder, template, config: () => config, onLog, onFailure: report })
   const endpoints = [
     { url: `${DAEMON}/webhooks/sandbox`, secret: SECRETS.v3, generation: 'v3' },
     { url: `${DAEMON}/webhooks/sandbox-legacy`, secret: SECRETS.v2, generation: 'v2' },
@@ -128,7 +129,7 @@ export async function createWorld(seed: number, heard: ((line: string) => void) 
       }
     },
     async end() {
-      daemon.die()
+      daemon.end()
       await until('the end of the service', service.sandbox.stop(), MINUTE_MS)
       await pass(1_000)
       await settled()

@@ -41,6 +41,11 @@ function before(database: Sqlite.Database, isWrite: boolean): void {
   if (isWrite && disk.isFull) throw new Sqlite.SqliteError('database or disk is full', 'SQLITE_FULL')
 }
 
+/** Whether it may need room. */
+function isWrite({ source, readonly }: Sqlite.Statement): boolean {
+  return readonly ? source === 'commit' : !/^\s*(pragma|begin|rollback)/i.test(source)
+}
+
 type Call = (this: Sqlite.Statement, ...values: unknown[]) => unknown
 
 /** Puts itself before every statement of this process. */
@@ -51,7 +56,7 @@ export function replaceDisk(): void {
   for (const name of ['run', 'all', 'get', 'iterate']) {
     const native = statements[name] as Call
     statements[name] = function (...values) {
-      before(this.database, !this.readonly || this.source === 'commit')
+      before(this.database, isWrite(this))
       return native.apply(this, values)
     }
   }

@@ -20,6 +20,11 @@ export class KilledError extends Error {
   }
 }
 
+/** Whether something failed because its process is dead: then nobody hears of it. */
+export function isOfKilled(error: unknown): boolean {
+  return error instanceof Error && (error instanceof KilledError || isOfKilled(error.cause))
+}
+
 const running = new AsyncLocalStorage<SimulatedProcess | null>()
 
 export function createProcess(name: string): SimulatedProcess {

@@ -6,7 +6,7 @@ import { loadConfig } from '../../../src/config/load.js'
 import { startConfigured } from '../../../src/daemon/configured.js'
 import { closeLeft, type Disk, giveDisk } from '../machine/disk.js'
 import { createProcess, currentProcess, kill, runAs, type SimulatedProcess } from '../machine/processes.js'
-import { settled, wallTime } from '../machine/time.js'
+import { later, settled, wallTime } from '../machine/time.js'
 import { trace } from '../machine/trace.js'
 
 export interface LogLine {
@@ -23,17 +23,23 @@ export interface DaemonHostOptions {
   /** Read at each start and reload. */
   readonly config: () => object
   readonly onLog: (line: LogLine) => void
+  /** Hears why it could not start or stop. */
+  readonly onFailure: (error: unknown) => void
 }
 
 type Running = Awaited<ReturnType<typeof startConfigured>>
+
+/** After a death or a failed start, the system starts it again. */
+const START_AGAIN_MS = 5_000
 
 /** What a kill leaves of the store: of its log, only what was committed counts. */
 const KEPT = ['latchkey.db', 'latchkey.db-wal', 'latchkey.db.erasures']
 
 export type DaemonHost = ReturnType<typeof createDaemonHost>
 
-export function createDaemonHost({ folder, template, config, onLog }: DaemonHostOptions) {
+export function createDaemonHost({ folder, template, config, onLog, onFailure }: DaemonHostOptions) {
   let lives = 0
+  let isOver = false
   let running: Running | null = null
   let life: SimulatedProcess | null = null
   let whenOver: (() => void) | null = null
@@ -68,6 +74,85 @@ export function createDaemonHost({ folder, template, config, onLog }: DaemonHost
       closeLeft(victim)
       rmSync(left, { recursive: true, force: true })
     })
+    startSoon()
+  }
+
+  /** One start or stop at a time. */
+  let turn: Promise<void> = Promise.resolve()
+  function inTurn(work: () => Promise<void>): Promise<void> {
+    const done = turn.then(work)
+    turn = done.catch(() => {})
+    return done
+  }
+
+  function startSoon(): void {
+    later(START_AGAIN_MS, null, () => void inTurn(start).catch(onFailure))
+  }
+
+  /** Resolves once it serves, or is dead. */
+  async function start(): Promise<void> {
+    if (life !== null || isOver) return
+    const own = createProcess(`daemon ${lives}`)
+    life = own
+    skewAtBirth = skew
+    giveDisk(own, disk)
+    const path = join(folderOf(lives), 'config.json')
+    const over = new Promise<void>((resolve) => {
+      whenOver = resolve
+    })
+    const starting = runAs(own, () =>
+      startConfigured({
+        load: () => loadConfig({ path, value: config(), env: {} }),
+        logTo: {
+          write(text) {
+            if (own.isDead) return
+            const line = JSON.parse(text) as LogLine
+            trace(`log ${line.level} ${line.msg}`)
+            onLog(line)
+          },
+        },
+        clock: () => wallTime() + skew,
+        version: 'simulated',
+        stop: () => {},
+      }),
+    ) as Promise<Running>
+    const started = starting.then(
+      (one) => {
+        if (!own.isDead) running = one
+      },
+      (error: unknown) => {
+        if (own.isDead) return
+        life = null
+        kill(own)
+        closeLeft(own)
+        if (!disk.isFull) throw error
+        trace('the daemon could not start')
+        startSoon()
+      },
+    )
+    await Promise.race([started, over])
+  }
+
+  /** As SIGTERM does. */
+  async function stop(): Promise<void> {
+    const [own, stopping] = [life, running]
+    if (own === null || stopping === null) return
+    const over = new Promise<void>((resolve) => {
+      whenOver = resolve
+    })
+    const stopped = (runAs(own, () => stopping.daemon.stop()) as Promise<void>).then(
+      () => {
+        if (own.isDead) return
+        kill(own)
+        closeLeft(own)
+        running = null
+        life = null
+      },
+      (error: unknown) => {
+        if (!own.isDead) throw error
+      },
+    )
+    await Promise.race([stopped, over])
   }
 
   return {
@@ -82,65 +167,9 @@ export function createDaemonHost({ folder, template, config, onLog }: DaemonHost
     /** How far its clock was set since it began. */
     wasSet: () => skew !== skewAtBirth,
     /** Resolves once it serves, or is dead. */
-    async start(): Promise<void> {
-      const own = createProcess(`daemon ${lives}`)
-      life = own
-      skewAtBirth = skew
-      giveDisk(own, disk)
-      const path = join(folderOf(lives), 'config.json')
-      const over = new Promise<void>((resolve) => {
-        whenOver = resolve
-      })
-      const starting = runAs(own, () =>
-        startConfigured({
-          load: () => loadConfig({ path, value: config(), env: {} }),
-          logTo: {
-            write(text) {
-              if (own.isDead) return
-              const line = JSON.parse(text) as LogLine
-              trace(`log ${line.level} ${line.msg}`)
-              onLog(line)
-            },
-          },
-          clock: () => wallTime() + skew,
-          version: 'simulated',
-          stop: () => {},
-        }),
-      ) as Promise<Running>
-      const started = starting.then(
-        (one) => {
-          if (!own.isDead) running = one
-        },
-        (error: unknown) => {
-          if (own.isDead) return
-          life = null
-          closeLeft(own)
-          throw error
-        },
-      )
-      await Promise.race([started, over])
-    },
+    start: () => inTurn(start),
     /** As SIGTERM does. */
-    async stop(): Promise<void> {
-      const [own, stopping] = [life, running]
-      if (own === null || stopping === null) return
-      const over = new Promise<void>((resolve) => {
-        whenOver = resolve
-      })
-      const stopped = (runAs(own, () => stopping.daemon.stop()) as Promise<void>).then(
-        () => {
-          if (own.isDead) return
-          kill(own)
-          closeLeft(own)
-          running = null
-          life = null
-        },
-        (error: unknown) => {
-          if (!own.isDead) throw error
-        },
-      )
-      await Promise.race([stopped, over])
-    },
+    stop: () => inTurn(stop),
     /** As SIGHUP does. Rejects if the config is refused. */
     async reload(): Promise<void> {
       const [own, reloading] = [life, running]
@@ -151,6 +180,11 @@ export function createDaemonHost({ folder, template, config, onLog }: DaemonHost
       await Promise.race([runAs(own, () => reloading.reload()), over])
     },
     die,
+    /** For good. */
+    end(): void {
+      isOver = true
+      die()
+    },
     /** Right before one of its next statements. */
     dieWithin(statements: number): void {
       let left = statements
