@@ -4,7 +4,7 @@
  */
 
 import { writeFileSync } from 'node:fs'
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { createRequire, syncBuiltinESMExports } from 'node:module'
 import type net from 'node:net'
 import { Duplex } from 'node:stream'
@@ -32,6 +32,7 @@ const listening = new Map<string, Listening>()
 /** Ports to which nobody gets through. */
 const cutOff = new Set<string>()
 let nextPort = FIRST_PORT
+let sockets = 0
 
 export function restartNetwork(): void {
   listening.clear()
@@ -89,6 +90,8 @@ class VirtualSocket extends Duplex implements End {
   readonly localAddress = '127.0.0.1'
   readonly remoteFamily = 'IPv4'
   readonly remotePort = 1
+  /** The later it was made, the higher. */
+  readonly number: number
   connecting = false
   bytesRead = 0
   bytesWritten = 0
@@ -102,6 +105,8 @@ class VirtualSocket extends Duplex implements End {
   constructor(owner: SimulatedProcess | null, allowHalfOpen: boolean) {
     super({ allowHalfOpen })
     this.owner = owner
+    sockets += 1
+    this.number = sockets
     owner?.onDeath.add(this.#onDeath)
   }
 
@@ -448,10 +453,29 @@ function virtualFetch(input: string | URL, asked: Asked = {}): Promise<Response>
   })
 }
 
+interface Parser {
+  readonly socket: VirtualSocket & { readonly _httpMessage?: { readonly finished: boolean } | null }
+}
+
+/** Node closes a server's connections by their place in memory. Here the oldest comes first. */
+function closeInOrder(list: 'all' | 'idle') {
+  return function (this: Server): void {
+    const own = Object.getOwnPropertySymbols(this).find((one) => one.description === 'http.server.connections')
+    const lists = Reflect.get(this, own ?? '') as Record<typeof list, () => Parser[]> | undefined
+    const sockets = (lists?.[list]() ?? []).map(({ socket }) => socket)
+    for (const socket of sockets.sort((one, other) => one.number - other.number)) {
+      if (list === 'idle' && socket._httpMessage?.finished === false) continue
+      socket.destroy()
+    }
+  }
+}
+
 /** Replaces every way to another process. */
 export function replaceNetwork(): void {
   nodeNet.Server.prototype.listen = listen as never
   Object.assign(nodeNet, { connect, createConnection: connect })
+  nodeHttp.Server.prototype.closeAllConnections = closeInOrder('all')
+  nodeHttp.Server.prototype.closeIdleConnections = closeInOrder('idle')
   Object.assign(nodeHttp.Agent.prototype, { createConnection: connect })
   globalThis.fetch = virtualFetch as typeof fetch
   syncBuiltinESMExports()

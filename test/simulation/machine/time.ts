@@ -159,17 +159,21 @@ export async function pass(ms: number): Promise<void> {
 
 type Callback = (...args: unknown[]) => void
 
+/** One timer that a library shares among all who load it: it belongs to none of them. */
+const SHARED = 'onTick'
+
 class Timer {
   readonly #ms: number
   readonly #repeats: boolean
   readonly #run: () => void
-  readonly #owner = currentProcess()
+  readonly #owner: SimulatedProcess | null
   #waiting: Waiting
 
   constructor(callback: Callback, ms: unknown, args: unknown[], repeats: boolean) {
     const asked = Math.trunc(Number(ms))
     this.#ms = asked >= 1 && asked < 2 ** 31 ? asked : 1
     this.#repeats = repeats
+    this.#owner = callback.name === SHARED ? null : currentProcess()
     this.#run = () => {
       if (this.#repeats) this.#waiting = later(this.#ms, this.#owner, this.#run)
       callback(...args)
