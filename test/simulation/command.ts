@@ -2,10 +2,20 @@
 
 import { parseArgs } from 'node:util'
 import { play } from './run.js'
-import { type Kind, storyOf } from './story.js'
+import { shrink } from './shrink.js'
+import { DAY_MS, type Kind, type Step, storyOf } from './story.js'
 import { prepareWorlds } from './world.js'
 
 const write = (text: string): void => void process.stdout.write(`${text}\n`)
+
+async function tellShortest(seed: number, days: string, story: readonly Step[], promise: string): Promise<void> {
+  const shortest = await shrink(seed, story, promise, (left, runs) => write(`  ${left} steps left after ${runs} runs`))
+  for (const { number, at, kind } of shortest) {
+    write(`  day ${(at / DAY_MS).toFixed(2)}: step ${number}, ${kind}`)
+  }
+  const numbers = shortest.map(({ number }) => number).join()
+  write(`again: npm run simulate -- --seed ${seed} --days ${days} --only ${numbers}`)
+}
 
 export async function runCommand(args: readonly string[]): Promise<number> {
   const { values } = parseArgs({
@@ -16,6 +26,7 @@ export async function runCommand(args: readonly string[]): Promise<number> {
       days: { type: 'string', default: '60' },
       only: { type: 'string' },
       kinds: { type: 'string' },
+      shrink: { type: 'boolean', default: false },
       trace: { type: 'boolean', default: false },
     },
   })
@@ -30,6 +41,7 @@ export async function runCommand(args: readonly string[]): Promise<number> {
     if (outcome.failure !== null) {
       failed += 1
       write(`seed ${seed} failed: ${outcome.failure.message}`)
+      if (values.shrink) await tellShortest(seed, values.days, chosen, outcome.failure.promise)
     }
     write(
       `seed ${seed}: ${story.length} steps, ${outcome.lines} lines, ${outcome.turns} turns, ${Math.round(outcome.ms)} ms, hash ${outcome.hash}`,

@@ -2,6 +2,10 @@
 
 import type { Chance } from './machine/chance.js'
 import { trace } from './machine/trace.js'
+import { operateSomething } from './parts/operator.js'
+import { FAILURES } from './parts/receivers.js'
+import { askByClient } from './checks/apps.js'
+import { audit } from './checks/audit.js'
 import type { Kind } from './story.js'
 import type { World } from './world.js'
 
@@ -39,8 +43,26 @@ const STEPS: Readonly<Record<Exclude<Kind, 'quiet'>, Perform>> = {
     await new Promise((resolve) => setTimeout(resolve, chance.below(20_000)))
     daemon.disk.isFull = false
   },
-  async reload({ daemon }) {
+  async reload({ daemon, settings, receivers }, chance) {
+    settings.isTeamSilver = chance.is(0.5)
+    settings.disabled = chance.is(0.2) ? chance.pick(receivers).id : null
+    settings.hasNextSecret = chance.is(0.5)
+    settings.hasNextKey = chance.is(0.5)
     await daemon.reload()
+  },
+  operate: operateSomething,
+  async community({ communities }, chance) {
+    communities.act(chance)
+  },
+  async receiver({ receivers }, chance) {
+    const receiver = chance.pick(receivers)
+    receiver.failAs(chance.pick(FAILURES))
+    setTimeout(() => receiver.recover(), chance.below(12 * 3_600_000))
+  },
+  ask: askByClient,
+  audit,
+  async app({ apps }, chance) {
+    chance.pick(apps).restart()
   },
   async 'clock set'({ daemon }, chance) {
     daemon.setSkew(chance.below(7_200_000) - 3_600_000)

@@ -7,7 +7,13 @@ export const DAY_MS = 24 * HOUR_MS
 
 /** By how often each kind of step happens. */
 const WEIGHTS = {
-  act: 60,
+  act: 50,
+  operate: 16,
+  community: 14,
+  ask: 8,
+  audit: 5,
+  receiver: 4,
+  app: 2,
   faults: 6,
   kill: 5,
   'kill at a statement': 6,

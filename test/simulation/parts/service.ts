@@ -23,6 +23,9 @@ export interface SimulatedService extends Pick<Service, 'call' | 'data'> {
   act(name: string, chance: Drawing): Promise<boolean>
   /** Sends again what nobody took. @returns how many */
   sendAgain(): Promise<number>
+  payments(): Promise<readonly Json[]>
+  /** The customers of whom something happened lately. */
+  known(): readonly string[]
   /** Everyone who has bought anything. */
   buyers(): Promise<readonly string[]>
 }
@@ -86,6 +89,8 @@ export async function startSimulatedService(
       }
       return count
     },
+    known: () => [...new Set(ledger.payments.flatMap(({ customerId }) => customerId ?? []))].sort(),
+    payments: () => everyItem(service, '/v3/payments'),
     async buyers() {
       const bought = await everyItem(service, '/v3/payments')
       return [...new Set(bought.flatMap(({ customerId }) => customerId ?? []))].sort()
