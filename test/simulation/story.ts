@@ -37,8 +37,8 @@ export interface Step {
 /** Steps of one moment begin together, and so many come at a time at most. */
 const TOGETHER_AT_MOST = 5
 /** On average. */
-const MOMENTS_A_DAY = 1.2
-const QUIET_EVERY_DAYS = 15
+const MOMENTS_A_DAY = 3
+const QUIET_EVERY_DAYS = 10
 
 export function storyOf(seed: number, days: number, kinds: readonly Kind[] | null = null): readonly Step[] {
   const chance = chanceOf(mixed(seed, 2))

@@ -130,9 +130,10 @@ export async function createWorld(seed: number, heard: ((line: string) => void) 
   const config = () => configOf(settings, service, communities, receivers)
   const daemon = createDaemonHost({ folder, template, config, onLog, onFailure: report })
   await until('the start of the daemon', daemon.start(), MINUTE_MS)
-  const apps = [startApp('shop', DAEMON, APP_KEYS.shop, 1_000), startApp('blog', DAEMON, APP_KEYS.blog, 4)]
-  // Each follows from the first change on.
-  await pass(5_000)
+  const apps = [
+    await until('an app', startApp('shop', DAEMON, APP_KEYS.shop, 1_000), MINUTE_MS),
+    await until('an app', startApp('blog', DAEMON, APP_KEYS.blog, 4), MINUTE_MS),
+  ]
   const ask = async (path: string, init: RequestInit) => {
     try {
       const headers = { Authorization: `Bearer ${OPERATOR_KEY}`, ...init.headers }

@@ -126,7 +126,7 @@ async function assertRoles(world: World): Promise<void> {
     if (status !== 200) continue
     for (const name of ['gold', 'silver', 'group'] as const) {
       if (!opening[name].some((productId) => given.has(`${customerId} ${productId}`))) continue
-      const account = name === 'group' ? json.messengerId : json.communityId
+      const account = json.identities[name === "group" ? "messengerId" : "communityId"]?.value
       if (account) entitled[name].add(account)
     }
   }

@@ -3,8 +3,14 @@
  * be killed right before any of them.
  */
 
-import Sqlite from 'better-sqlite3'
+import { createRequire, registerHooks } from 'node:module'
+import type Sqlite from 'better-sqlite3'
 import { currentProcess, KilledError, type SimulatedProcess } from './processes.js'
+
+const require = createRequire(import.meta.url)
+// Read as the library is loaded.
+process.env.SQLITE_USE_URI = '1'
+const Native = require('better-sqlite3') as typeof Sqlite
 
 export interface Disk {
   isFull: boolean
@@ -38,7 +44,7 @@ function before(database: Sqlite.Database, isWrite: boolean): void {
   opened.get(owner)?.add(database)
   if (!owner.isDead) disk.onStatement()
   if (owner.isDead) throw new KilledError(owner.name)
-  if (isWrite && disk.isFull) throw new Sqlite.SqliteError('database or disk is full', 'SQLITE_FULL')
+  if (isWrite && disk.isFull) throw new Native.SqliteError('database or disk is full', 'SQLITE_FULL')
 }
 
 /** Whether it may need room. */
@@ -50,7 +56,14 @@ type Call = (this: Sqlite.Statement, ...values: unknown[]) => unknown
 
 /** Puts itself before every statement of this process. */
 export function replaceDisk(): void {
-  const sample = new Sqlite(':memory:')
+  const own = new URL('./own-database.ts', import.meta.url).href
+  registerHooks({
+    resolve: (specifier, context, next) =>
+      specifier === 'better-sqlite3' && context.parentURL?.includes('/src/')
+        ? { url: own, format: 'module-typescript', shortCircuit: true }
+        : next(specifier, context),
+  })
+  const sample = new Native(':memory:')
   const statements = Object.getPrototypeOf(sample.prepare('select 1')) as Record<string, Call>
   sample.close()
   for (const name of ['run', 'all', 'get', 'iterate']) {
@@ -60,7 +73,7 @@ export function replaceDisk(): void {
       return native.apply(this, values)
     }
   }
-  const databases = Sqlite.prototype as unknown as Record<string, (this: Sqlite.Database, text: string) => unknown>
+  const databases = Native.prototype as unknown as Record<string, (this: Sqlite.Database, text: string) => unknown>
   const { exec } = databases as Record<string, (this: Sqlite.Database, text: string) => unknown>
   databases.exec = function (text) {
     before(this, false)

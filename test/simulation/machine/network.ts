@@ -132,13 +132,21 @@ class VirtualSocket extends Duplex implements End {
   override _read(): void {}
 
   override _write(chunk: Buffer, _encoding: string, done: () => void): void {
-    this.#send(chunk)
-    done()
+    this.#once(() => this.#send(chunk), done)
   }
 
   override _writev(chunks: { chunk: Buffer }[], done: () => void): void {
-    this.#send(Buffer.concat(chunks.map(({ chunk }) => chunk)))
-    done()
+    this.#once(() => this.#send(Buffer.concat(chunks.map(({ chunk }) => chunk))), done)
+  }
+
+  /** Once it is connected. */
+  #once(act: () => void, done: () => void): void {
+    const both = (): void => {
+      act()
+      done()
+    }
+    if (this.connecting) this.once('connect', both)
+    else both()
   }
 
   #send(chunk: Buffer): void {
@@ -149,8 +157,9 @@ class VirtualSocket extends Duplex implements End {
   }
 
   override _final(done: () => void): void {
-    if (!this.owner?.isDead) this.way?.finish()
-    done()
+    this.#once(() => {
+      if (!this.owner?.isDead) this.way?.finish()
+    }, done)
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
@@ -476,7 +485,10 @@ export function replaceNetwork(): void {
   Object.assign(nodeNet, { connect, createConnection: connect })
   nodeHttp.Server.prototype.closeAllConnections = closeInOrder('all')
   nodeHttp.Server.prototype.closeIdleConnections = closeInOrder('idle')
-  Object.assign(nodeHttp.Agent.prototype, { createConnection: connect })
+  // An agent's options hold the path of the request, too.
+  Object.assign(nodeHttp.Agent.prototype, {
+    createConnection: ({ port }: { readonly port: number }) => connect({ port }),
+  })
   globalThis.fetch = virtualFetch as typeof fetch
   syncBuiltinESMExports()
 }

@@ -16,11 +16,22 @@ export interface SimulatedApp {
   end(): void
 }
 
-export function startApp(name: string, url: string, apiKey: string, maxCustomers: number): SimulatedApp {
+/** It has no customer of this name. */
+const NOBODY = 'cus_nobody'
+
+export async function startApp(
+  name: string,
+  url: string,
+  apiKey: string,
+  maxCustomers: number,
+): Promise<SimulatedApp> {
   const seen: Change[] = []
   const failures: unknown[] = []
   let lives = 0
   let owner = createProcess(name)
+  const options = { url, apiKey, environment: 'sandbox', maxCustomers, maxAge: 120_000, onUnknown: () => {} } as const
+  /** Where it follows from, as long as it has seen no change. */
+  const { cursor: beginning } = await createClient(options).list(NOBODY)
   let client = begin()
 
   function begin(): Client {
@@ -28,9 +39,9 @@ export function startApp(name: string, url: string, apiKey: string, maxCustomers
     const own = createProcess(`${name} ${lives}`)
     owner = own
     return runAs(own, () => {
-      const made = createClient({ url, apiKey, environment: 'sandbox', maxCustomers, maxAge: 120_000, onUnknown: () => {} })
-      const after = seen.at(-1)?.cursor
-      const watching = made.watch((change) => void seen.push(change), after === undefined ? {} : { after })
+      const made = createClient(options)
+      const after = seen.at(-1)?.cursor ?? beginning
+      const watching = made.watch((change) => void seen.push(change), after === null ? {} : { after })
       watching.catch((error: unknown) => {
         if (!own.isDead) failures.push(error)
       })
