@@ -8,8 +8,15 @@ import { prepareWorlds } from './world.js'
 
 const write = (text: string): void => void process.stdout.write(`${text}\n`)
 
-async function tellShortest(seed: number, days: string, story: readonly Step[], promise: string): Promise<void> {
-  const shortest = await shrink(seed, story, promise, (left, runs) => write(`  ${left} steps left after ${runs} runs`))
+async function tellShortest(
+  seed: number,
+  days: string,
+  story: readonly Step[],
+  promise: string,
+): Promise<void> {
+  const shortest = await shrink(seed, story, promise, (left, runs) =>
+    write(`  ${left} steps left after ${runs} runs`),
+  )
   for (const { number, at, kind } of shortest) {
     write(`  day ${(at / DAY_MS).toFixed(2)}: step ${number}, ${kind}`)
   }

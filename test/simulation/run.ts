@@ -1,10 +1,10 @@
 /* Plays a story in its world, and says what came of it. */
 
+import { beQuiet } from './checks/quiet.js'
 import { chanceOf } from './machine/chance.js'
 import { isOfKilled } from './machine/processes.js'
-import { elapsed, processorTime, pass, standStill, turns, until } from './machine/time.js'
+import { elapsed, pass, processorTime, standStill, turns, until } from './machine/time.js'
 import { trace, traceSoFar } from './machine/trace.js'
-import { beQuiet } from './checks/quiet.js'
 import { perform } from './steps.js'
 import { DAY_MS, type Step } from './story.js'
 import { BrokenPromise, createWorld, MINUTE_MS, type World } from './world.js'

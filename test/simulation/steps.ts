@@ -1,11 +1,11 @@
 /* What can happen in a world. */
 
+import { askByClient } from './checks/apps.js'
+import { audit } from './checks/audit.js'
 import type { Chance } from './machine/chance.js'
 import { trace } from './machine/trace.js'
 import { operateSomething } from './parts/operator.js'
 import { FAILURES } from './parts/receivers.js'
-import { askByClient } from './checks/apps.js'
-import { audit } from './checks/audit.js'
 import type { Kind } from './story.js'
 import type { World } from './world.js'
 

@@ -42,7 +42,9 @@ const QUIET_EVERY_DAYS = 10
 
 export function storyOf(seed: number, days: number, kinds: readonly Kind[] | null = null): readonly Step[] {
   const chance = chanceOf(mixed(seed, 2))
-  const names = (Object.keys(WEIGHTS) as (keyof typeof WEIGHTS)[]).filter((one) => kinds?.includes(one) ?? true)
+  const names = (Object.keys(WEIGHTS) as (keyof typeof WEIGHTS)[]).filter(
+    (one) => kinds?.includes(one) ?? true,
+  )
   const steps: Step[] = []
   const add = (at: number, kind: Kind): void => {
     const number = steps.length + 1
@@ -66,5 +68,9 @@ export function storyOf(seed: number, days: number, kinds: readonly Kind[] | nul
 
 function kindOf(chance: Chance, names: readonly (keyof typeof WEIGHTS)[]): Kind {
   let left = chance.below(names.reduce((sum, name) => sum + WEIGHTS[name], 0))
-  return names.find((name) => (left -= WEIGHTS[name]) < 0) ?? 'act'
+  for (const name of names) {
+    left -= WEIGHTS[name]
+    if (left < 0) return name
+  }
+  return 'act'
 }

@@ -6,18 +6,18 @@ import { join } from 'node:path'
 import { EXAMPLE_POLICY } from '../../src/config/policy.js'
 import { migrate } from '../../src/store/migrate.js'
 import { openDatabase } from '../../src/store/sqlite/dialect.js'
-import { createFolder } from '../setup/create-folder.js'
 import { GUILD_ID } from '../platforms/discord-ids.js'
+import { createFolder } from '../setup/create-folder.js'
 import type { Probe } from './checks/audit.js'
 import { chanceOf, mixed, reseed } from './machine/chance.js'
 import { restartNetwork } from './machine/network.js'
 import { provideThreads } from './machine/threads.js'
 import { pass, restartTime, settled, until } from './machine/time.js'
 import { restartTrace } from './machine/trace.js'
-import { createDaemonHost, type DaemonHost, type LogLine } from './parts/daemon.js'
-import { DAEMON_THREADS } from './parts/daemon-threads.js'
 import { type SimulatedApp, startApp } from './parts/apps.js'
 import { type Communities, GROUP_ID, ROLES, startCommunities, TOKENS } from './parts/communities.js'
+import { createDaemonHost, type DaemonHost, type LogLine } from './parts/daemon.js'
+import { DAEMON_THREADS } from './parts/daemon-threads.js'
 import { type ByHand, nothingByHand } from './parts/operator.js'
 import { RECEIVER_SECRET, type SimulatedReceiver, startReceiver } from './parts/receivers.js'
 import { type SimulatedService, startSimulatedService } from './parts/service.js'
@@ -58,7 +58,11 @@ export interface World {
   /** What must never happen, as it is found. */
   readonly broken: BrokenPromise[]
   /** Asks the daemon as its operator. Status 0: it could not be reached. */
-  operate(words: string, body?: unknown, headers?: object): Promise<{ readonly status: number; readonly json: Json }>
+  operate(
+    words: string,
+    body?: unknown,
+    headers?: object,
+  ): Promise<{ readonly status: number; readonly json: Json }>
   download(path: string): Promise<{ readonly status: number; readonly text: string }>
   upload(path: string, text: string): Promise<{ readonly status: number; readonly text: string }>
   end(): Promise<void>
@@ -109,7 +113,9 @@ export async function createWorld(seed: number, heard: ((line: string) => void) 
     broken.push(new BrokenPromise('nothing unexpected is logged', `${msg} ${JSON.stringify(fields)}`))
   }
   const report = (error: unknown): void =>
-    void broken.push(new BrokenPromise('nothing fails', error instanceof Error ? `${error.stack}` : String(error)))
+    void broken.push(
+      new BrokenPromise('nothing fails', error instanceof Error ? `${error.stack}` : String(error)),
+    )
   if (template === null) throw new Error('prepareWorlds comes first')
   if (template === null) throw new Error('prepareWorlds comes first')
   const endpoints = [
@@ -190,7 +196,10 @@ function configOf(
   const role = (roleId: string) => ({ adapter: 'discord', guildId: GUILD_ID, roleId, environment })
   const gold = { features: ['export', 'api'], targets: [role(ROLES.gold)] }
   const silver = { features: ['export'], targets: [role(ROLES.silver)] }
-  const grouped = { features: ['chat'], targets: [{ adapter: 'telegram', groupId: String(GROUP_ID), environment }] }
+  const grouped = {
+    features: ['chat'],
+    targets: [{ adapter: 'telegram', groupId: String(GROUP_ID), environment }],
+  }
   const endpoint = (secret: string) => ({
     environment,
     secrets: [secret, ...(hasNextSecret ? ['whsec_simulated_next'] : [])],
@@ -204,8 +213,8 @@ function configOf(
           scopes: ['read', 'write', 'events', 'metrics', 'admin'],
           environments: ['live', 'sandbox'],
         }),
-        ...Object.entries({ ...APP_KEYS, ...(hasNextKey && { next: 'lk_simulated_next' }) }).map(([name, key]) =>
-          keyEntry(name, key, { scopes: ['read'], environments: [environment] }),
+        ...Object.entries({ ...APP_KEYS, ...(hasNextKey && { next: 'lk_simulated_next' }) }).map(
+          ([name, key]) => keyEntry(name, key, { scopes: ['read'], environments: [environment] }),
         ),
       ],
     },

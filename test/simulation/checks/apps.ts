@@ -24,7 +24,11 @@ export async function askByClient(world: World, chance: Chance): Promise<void> {
     const { status, json } = await operate(`GET /entitlements/${customerId}/${productId}?environment=sandbox`)
     return status === 200 ? json.active : null
   }
-  const told = async () => app.client().check(customerId, { productId }).catch(() => null)
+  const told = async () =>
+    app
+      .client()
+      .check(customerId, { productId })
+      .catch(() => null)
   // So that there is something in its cache.
   await told()
   for (let times = 1 + chance.below(3); times > 0; times -= 1) {
@@ -36,11 +40,16 @@ export async function askByClient(world: World, chance: Chance): Promise<void> {
     trace(`${app.name} is told ${said?.active}: ${before}, ${after}`)
     if (said?.active !== true) continue
     if (said.until !== null && Date.parse(said.until) + ROUNDING_MS <= now && !daemon.wasSet()) {
-      world.broken.push(new BrokenPromise('no app shows access after its end', `${customerId} ${productId} ${said.until}`))
+      world.broken.push(
+        new BrokenPromise('no app shows access after its end', `${customerId} ${productId} ${said.until}`),
+      )
     }
     if (before === false && after === false) {
       world.broken.push(
-        new BrokenPromise('apps notice changes', `${app.name} says that ${customerId} has ${productId} at ${now}`),
+        new BrokenPromise(
+          'apps notice changes',
+          `${app.name} says that ${customerId} has ${productId} at ${now}`,
+        ),
       )
     }
   }

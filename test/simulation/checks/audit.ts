@@ -63,7 +63,9 @@ async function compareWithLog(world: World, customerId: string): Promise<void> {
 }
 
 async function compareWithExplanation(world: World, customerId: string, productId: string): Promise<void> {
-  const { status, json } = await world.operate(`GET /entitlements/${customerId}/${productId}/explanation?${ENV}`)
+  const { status, json } = await world.operate(
+    `GET /entitlements/${customerId}/${productId}/explanation?${ENV}`,
+  )
   if (status !== 200) return
   const asOf = Date.parse(json.asOf)
   const { entitlement } = json
@@ -79,15 +81,25 @@ async function compareWithExplanation(world: World, customerId: string, productI
   if (entitlement.active && !isGiven) {
     throw new BrokenPromise('the explanation agrees', `${customerId} ${productId} is active for no reason`)
   }
-  if (!entitlement.active && isGiven && entitlement.status !== 'blocked' && !world.byHand.erased.has(customerId)) {
-    throw new BrokenPromise('the explanation agrees', `${customerId} ${productId} is ${entitlement.status} for no reason`)
+  if (
+    !entitlement.active &&
+    isGiven &&
+    entitlement.status !== 'blocked' &&
+    !world.byHand.erased.has(customerId)
+  ) {
+    throw new BrokenPromise(
+      'the explanation agrees',
+      `${customerId} ${productId} is ${entitlement.status} for no reason`,
+    )
   }
 }
 
 async function probeAt(world: World, customerId: string, at: string): Promise<Probe | null> {
   const { byHand, settings } = world
   if (byHand.erased.has(customerId)) return null
-  const { status, json } = await world.operate(`GET /entitlements/${customerId}?${ENV}&at=${encodeURIComponent(at)}`)
+  const { status, json } = await world.operate(
+    `GET /entitlements/${customerId}?${ENV}&at=${encodeURIComponent(at)}`,
+  )
   const events = await everyPage(world, `/events?${ENV}&customerId=${customerId}&limit=100`)
   const policy = await world.operate('GET /policy')
   if (status !== 200 || events === null || policy.status !== 200 || policy.json.unfinishedRebuild) return null
@@ -97,7 +109,10 @@ async function probeAt(world: World, customerId: string, at: string): Promise<Pr
   return {
     ...{ customerId, at, answer: answer.sort().join() },
     // Other customers' events may move a payment to this one: all that is stored counts.
-    dependsOn: `${events.map(({ id }: Json) => id).sort().join()} ${JSON.stringify(policy.json.inForce)} ${JSON.stringify(settings.policy)} ${byHand.erased.size}`,
+    dependsOn: `${events
+      .map(({ id }: Json) => id)
+      .sort()
+      .join()} ${JSON.stringify(policy.json.inForce)} ${JSON.stringify(settings.policy)} ${byHand.erased.size}`,
   }
 }
 

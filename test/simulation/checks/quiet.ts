@@ -104,7 +104,11 @@ async function assertFollowed(world: World): Promise<void> {
     await until('a sweep', operate(`POST /sync/run?${ENV}`, { sweep: true, retry: {} }), 10 * MINUTE_MS)
     const plan = await until('a plan', operate(`GET /sync/plan?${ENV}`), MINUTE_MS)
     if (plan.json.hash !== null)
-      await until('a confirmation', operate(`POST /sync/run?${ENV}`, { confirm: plan.json.hash }), 10 * MINUTE_MS)
+      await until(
+        'a confirmation',
+        operate(`POST /sync/run?${ENV}`, { confirm: plan.json.hash }),
+        10 * MINUTE_MS,
+      )
     await pass(2 * MINUTE_MS)
   }
   await until('the roles', assertRoles(world), MINUTE_MS)
@@ -126,7 +130,7 @@ async function assertRoles(world: World): Promise<void> {
     if (status !== 200) continue
     for (const name of ['gold', 'silver', 'group'] as const) {
       if (!opening[name].some((productId) => given.has(`${customerId} ${productId}`))) continue
-      const account = json.identities[name === "group" ? "messengerId" : "communityId"]?.value
+      const account = json.identities[name === 'group' ? 'messengerId' : 'communityId']?.value
       if (account) entitled[name].add(account)
     }
   }
@@ -164,9 +168,14 @@ async function assertMessages(world: World): Promise<void> {
     if (refused.length > 0) throw new BrokenPromise('messages are signed', `${id}: ${refused[0]}`)
     const cursors = new Set(taken.map(({ cursor }) => cursor))
     const due = log.filter(({ before, after }) => id === 'app' || before.active !== after.active)
-    const lost = due.filter(({ cursor, customerId }) => !cursors.has(cursor) && !world.byHand.erased.has(customerId))
+    const lost = due.filter(
+      ({ cursor, customerId }) => !cursors.has(cursor) && !world.byHand.erased.has(customerId),
+    )
     if (lost.length > 0) {
-      throw new BrokenPromise('each message arrives', `${id} never got ${lost.length}: ${JSON.stringify(lost[0])}`)
+      throw new BrokenPromise(
+        'each message arrives',
+        `${id} never got ${lost.length}: ${JSON.stringify(lost[0])}`,
+      )
     }
     for (const [whose, own] of Map.groupBy(taken, ({ customerId }) => customerId)) {
       const newest = Math.max(...own.map(({ cursor }) => numberOf(cursor)))
@@ -187,14 +196,22 @@ async function assertApps(world: World): Promise<void> {
     const seen = app.seen.map(({ cursor }) => cursor)
     const numbers = seen.map(numberOf)
     const back = numbers.findIndex((one, at) => at > 0 && one <= (numbers[at - 1] ?? 0))
-    if (back >= 0) throw new BrokenPromise('each change once and in order', `${app.name}: ${seen[back]} after ${seen[back - 1]}`)
+    if (back >= 0)
+      throw new BrokenPromise(
+        'each change once and in order',
+        `${app.name}: ${seen[back]} after ${seen[back - 1]}`,
+      )
     const missed = logged.filter((cursor) => !seen.includes(cursor))
-    if (missed.length > 0) throw new BrokenPromise('each change once and in order', `${app.name} missed ${missed[0]}`)
+    if (missed.length > 0)
+      throw new BrokenPromise('each change once and in order', `${app.name} missed ${missed[0]}`)
     for (const customerId of await world.service.buyers()) {
       const { entitlements } = await app.client().list(customerId)
       for (const { productId, active } of entitlements) {
         if (active === given.has(`${customerId} ${productId}`)) continue
-        throw new BrokenPromise('apps say what the daemon says', `${app.name}: ${customerId} ${productId} ${active}`)
+        throw new BrokenPromise(
+          'apps say what the daemon says',
+          `${app.name}: ${customerId} ${productId} ${active}`,
+        )
       }
     }
   }
@@ -215,11 +232,15 @@ async function assertErased(world: World): Promise<void> {
   }
   const { text } = await world.download(`/exports?${ENV}`)
   const log = await operate(`GET /customers?${ENV}&query=customer&limit=100`)
-  const files = ['', '-wal', '.erasures'].map((suffix) => readFileSync(`${daemon.database()}${suffix}`, { flag: 'a+' }))
+  const files = ['', '-wal', '.erasures'].map((suffix) =>
+    readFileSync(`${daemon.database()}${suffix}`, { flag: 'a+' }),
+  )
   trace(`erased: ${names.length}`)
   for (const name of names) {
     if (text.includes(name)) throw new BrokenPromise('what was erased is nowhere', `${name} is in an export`)
-    if (JSON.stringify(log.json).includes(name)) throw new BrokenPromise('what was erased is nowhere', `${name} is found`)
-    if (files.some((file) => file.includes(name))) throw new BrokenPromise('what was erased is nowhere', `${name} is in a file`)
+    if (JSON.stringify(log.json).includes(name))
+      throw new BrokenPromise('what was erased is nowhere', `${name} is found`)
+    if (files.some((file) => file.includes(name)))
+      throw new BrokenPromise('what was erased is nowhere', `${name} is in a file`)
   }
 }

@@ -73,7 +73,10 @@ export function replaceDisk(): void {
       return native.apply(this, values)
     }
   }
-  const databases = Native.prototype as unknown as Record<string, (this: Sqlite.Database, text: string) => unknown>
+  const databases = Native.prototype as unknown as Record<
+    string,
+    (this: Sqlite.Database, text: string) => unknown
+  >
   const { exec } = databases as Record<string, (this: Sqlite.Database, text: string) => unknown>
   databases.exec = function (text) {
     before(this, false)

@@ -255,7 +255,8 @@ function listen(this: Listener, ...args: unknown[]): Listener {
   // Its mode is set, and it is removed, as that of any file.
   if (asked.path !== undefined) writeFileSync(asked.path, '')
   this._handle = { close: end, ref() {}, unref() {} }
-  this.address = () => (asked.path === undefined ? { address: '127.0.0.1', port, family: 'IPv4' } : asked.path)
+  this.address = () =>
+    asked.path === undefined ? { address: '127.0.0.1', port, family: 'IPv4' } : asked.path
   if (this instanceof nodeHttp.Server) this.prependListener('request', noteRequest(place))
   later(0, owner, () => this.emit('listening'))
   return this
@@ -310,8 +311,8 @@ class Exchange implements End {
 
   finish(): void {
     if (this.#isDone) return
-    if (this.#left === 'to the end') return this.#end()
-    this.fail(Object.assign(new TypeError('fetch failed'), { cause: failure('UND_ERR_SOCKET', 'read') }))
+    if (this.#left === 'to the end') this.#end()
+    else this.fail(Object.assign(new TypeError('fetch failed'), { cause: failure('UND_ERR_SOCKET', 'read') }))
   }
 
   reset(cause: Error): void {
@@ -356,7 +357,10 @@ class Exchange implements End {
   }
 
   #takeBody(): void {
-    if (this.#left === 'chunked') return this.#takeChunks()
+    if (this.#left === 'chunked') {
+      this.#takeChunks()
+      return
+    }
     if (this.#left === 'to the end') {
       this.#give(this.#read)
       this.#read = Buffer.alloc(0)
@@ -377,7 +381,9 @@ class Exchange implements End {
       if (this.#read.length < line + 2 + size + 2) return
       this.#give(this.#read.subarray(line + 2, line + 2 + size))
       this.#read = this.#read.subarray(line + 2 + size + 2)
-      if (size === 0) return this.#end()
+      if (size > 0) continue
+      this.#end()
+      return
     }
   }
 
@@ -390,8 +396,10 @@ class Exchange implements End {
   #answer({ status, headers }: { readonly status: number; readonly headers: Headers }): void {
     this.#isAnswered = true
     const known = Buffer.concat(this.#chunks)
-    if (!this.#hasBody(status)) return this.#resolve(new Response(null, { status, headers }))
-    if (this.#isDone) return this.#resolve(new Response(known, { status, headers }))
+    if (!this.#hasBody(status) || this.#isDone) {
+      this.#resolve(new Response(this.#hasBody(status) ? known : null, { status, headers }))
+      return
+    }
     const body = new ReadableStream<Uint8Array>({
       start: (controller) => {
         this.#stream = controller
@@ -405,7 +413,6 @@ class Exchange implements End {
     this.#resolve(new Response(body, { status, headers }))
   }
 }
-
 
 interface Asked {
   readonly method?: string
@@ -428,7 +435,10 @@ function virtualFetch(input: string | URL, asked: Asked = {}): Promise<Response>
     ...(body === null ? [] : [`content-length: ${body.length}`]),
     ...[...headers].map(([name, value]) => `${name}: ${value}`),
   ]
-  const request = Buffer.concat([Buffer.from(`${head.join('\r\n')}\r\n\r\n`, 'latin1'), body ?? Buffer.alloc(0)])
+  const request = Buffer.concat([
+    Buffer.from(`${head.join('\r\n')}\r\n\r\n`, 'latin1'),
+    body ?? Buffer.alloc(0),
+  ])
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason)
     let other: VirtualSocket | null = null
@@ -469,7 +479,9 @@ interface Parser {
 /** Node closes a server's connections by their place in memory. Here the oldest comes first. */
 function closeInOrder(list: 'all' | 'idle') {
   return function (this: Server): void {
-    const own = Object.getOwnPropertySymbols(this).find((one) => one.description === 'http.server.connections')
+    const own = Object.getOwnPropertySymbols(this).find(
+      (one) => one.description === 'http.server.connections',
+    )
     const lists = Reflect.get(this, own ?? '') as Record<typeof list, () => Parser[]> | undefined
     const sockets = (lists?.[list]() ?? []).map(({ socket }) => socket)
     for (const socket of sockets.sort((one, other) => one.number - other.number)) {

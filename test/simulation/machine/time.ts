@@ -288,8 +288,10 @@ class VirtualDate extends RealDate {
 /** Replaces every clock and timer of this process. */
 export function replaceTime(): void {
   const given = {
-    setTimeout: (callback: Callback, ms?: unknown, ...args: unknown[]) => new Timer(callback, ms, args, false),
-    setInterval: (callback: Callback, ms?: unknown, ...args: unknown[]) => new Timer(callback, ms, args, true),
+    setTimeout: (callback: Callback, ms?: unknown, ...args: unknown[]) =>
+      new Timer(callback, ms, args, false),
+    setInterval: (callback: Callback, ms?: unknown, ...args: unknown[]) =>
+      new Timer(callback, ms, args, true),
     setImmediate: (callback: Callback, ...args: unknown[]) => new Immediate(callback, args),
     clearTimeout: clear,
     clearInterval: clear,
@@ -305,7 +307,12 @@ export function replaceTime(): void {
   })
   AbortSignal.timeout = (ms: number) => {
     const controller = new AbortController()
-    new Timer(() => controller.abort(new DOMException('The operation timed out', 'TimeoutError')), ms, [], false)
+    new Timer(
+      () => controller.abort(new DOMException('The operation timed out', 'TimeoutError')),
+      ms,
+      [],
+      false,
+    )
     return controller.signal
   }
   performance.now = () => now

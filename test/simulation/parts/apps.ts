@@ -29,7 +29,14 @@ export async function startApp(
   const failures: unknown[] = []
   let lives = 0
   let owner = createProcess(name)
-  const options = { url, apiKey, environment: 'sandbox', maxCustomers, maxAge: 120_000, onUnknown: () => {} } as const
+  const options = {
+    url,
+    apiKey,
+    environment: 'sandbox',
+    maxCustomers,
+    maxAge: 120_000,
+    onUnknown: () => {},
+  } as const
   /** Where it follows from, as long as it has seen no change. */
   const { cursor: beginning } = await createClient(options).list(NOBODY)
   let client = begin()

@@ -40,7 +40,9 @@ export async function startCommunities(): Promise<Communities> {
   const atEnd = (): void => {}
   const discordOwner = createProcess('discord')
   const discord = await (runAs(discordOwner, () => startDiscord({ atEnd })) as Promise<LocalDiscord>)
-  const telegram = await (runAs(createProcess('telegram'), () => startTelegram(atEnd)) as Promise<LocalTelegram>)
+  const telegram = await (runAs(createProcess('telegram'), () =>
+    startTelegram(atEnd),
+  ) as Promise<LocalTelegram>)
   const group = telegram.addGroup(GROUP_ID)
   const { guild } = discord
   const guests = new Set<string>()

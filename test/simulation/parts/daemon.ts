@@ -49,7 +49,8 @@ export function createDaemonHost({ folder, template, config, onLog, onFailure }:
   let skewAtBirth = 0
   const folderOf = (number: number): string => join(folder, String(number))
   const databaseIn = (number: number): string => join(folderOf(number), 'data', 'latchkey.db')
-  const makeFolder = (number: number): void => void mkdirSync(join(folderOf(number), 'data'), { recursive: true })
+  const makeFolder = (number: number): void =>
+    void mkdirSync(join(folderOf(number), 'data'), { recursive: true })
   makeFolder(0)
   copyFileSync(template, databaseIn(0))
 

@@ -20,7 +20,14 @@ export interface ByHand {
   acts: number
 }
 
-export const nothingByHand = (): ByHand => ({ grants: new Set(), blocks: new Set(), erased: new Set(), brief: new Set(), replayed: false, acts: 0 })
+export const nothingByHand = (): ByHand => ({
+  grants: new Set(),
+  blocks: new Set(),
+  erased: new Set(),
+  brief: new Set(),
+  replayed: false,
+  acts: 0,
+})
 
 /** Before asking again. */
 const AGAIN_MS = 7_000
@@ -76,7 +83,10 @@ const product = ({ service }: World, chance: Chance): string => chance.pick(Obje
 const ACTS: Readonly<Record<string, Act>> = {
   async grant(world, customer, chance) {
     const productId = product(world, chance)
-    const answer = await change(world, `POST /customers/${customer}/grants?${ENV}`, { productId, reason: 'kind' })
+    const answer = await change(world, `POST /customers/${customer}/grants?${ENV}`, {
+      productId,
+      reason: 'kind',
+    })
     if (isDone(answer)) world.byHand.grants.add(`${customer} ${productId}`)
   },
   async 'grant for a while'(world, customer, chance) {
@@ -91,7 +101,11 @@ const ACTS: Readonly<Record<string, Act>> = {
     const own = [...world.byHand.grants].filter((one) => one.startsWith(`${customer} `))
     if (own.length === 0) return
     const granted = chance.pick(own)
-    const answer = await change(world, `DELETE /customers/${customer}/grants/${granted.split(' ')[1]}?${ENV}`, {})
+    const answer = await change(
+      world,
+      `DELETE /customers/${customer}/grants/${granted.split(' ')[1]}?${ENV}`,
+      {},
+    )
     if (isDone(answer)) world.byHand.grants.delete(granted)
   },
   async block(world, customer, chance) {
@@ -104,13 +118,19 @@ const ACTS: Readonly<Record<string, Act>> = {
     const own = [...world.byHand.blocks].filter((one) => one.split(' ')[0] === customer)
     if (own.length === 0) return
     const block = chance.pick(own)
-    const answer = await change(world, `DELETE /customers/${block.replace(' ', '/blocks/')}${block.includes(' ') ? '' : '/blocks'}?${ENV}`, {})
+    const answer = await change(
+      world,
+      `DELETE /customers/${block.replace(' ', '/blocks/')}${block.includes(' ') ? '' : '/blocks'}?${ENV}`,
+      {},
+    )
     if (isDone(answer)) world.byHand.blocks.delete(block)
   },
   async link(world, customer, chance) {
     await change(world, `PUT /customers/${customer}/identities?${ENV}`, {
       ...(chance.is(0.8) && { communityId: chance.is(0.9) ? communityIdOf(chance.below(OUTSIDERS)) : null }),
-      ...(chance.is(0.6) && { messengerId: chance.is(0.9) ? String(messengerIdOf(chance.below(OUTSIDERS))) : null }),
+      ...(chance.is(0.6) && {
+        messengerId: chance.is(0.9) ? String(messengerIdOf(chance.below(OUTSIDERS))) : null,
+      }),
     })
   },
   async invite(world, customer) {
@@ -148,14 +168,23 @@ const ACTS: Readonly<Record<string, Act>> = {
     }
   },
   async backfill(world, _, chance) {
-    const done = await finishJob(world, `POST /backfills?${ENV}`, { dryRun: chance.is(0.2) }, `/backfills/:id?${ENV}`)
+    const done = await finishJob(
+      world,
+      `POST /backfills?${ENV}`,
+      { dryRun: chance.is(0.2) },
+      `/backfills/:id?${ENV}`,
+    )
     trace(`backfill: ${done?.state}`)
   },
   async 'messages again'(world, _, chance) {
     const webhook = chance.pick(world.receivers).id
     world.byHand.replayed = true
     const to = new Date(Date.now()).toISOString()
-    await insist(world, `POST /sync/messages/replay?${ENV}`, { webhook, from: '2026-01-01T00:00:00.000Z', to })
+    await insist(world, `POST /sync/messages/replay?${ENV}`, {
+      webhook,
+      from: '2026-01-01T00:00:00.000Z',
+      to,
+    })
   },
   async 'sync paused'(world, _, chance) {
     await insist(world, 'POST /sync/pause', {})

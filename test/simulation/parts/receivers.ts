@@ -42,7 +42,9 @@ export async function startReceiver(id: string, chance: Chance): Promise<Simulat
     const parts: Buffer[] = []
     for await (const part of req) parts.push(part as Buffer)
     try {
-      const message = await verify(Buffer.concat(parts), req.headers, RECEIVER_SECRET, { toleranceSeconds: 7_200 })
+      const message = await verify(Buffer.concat(parts), req.headers, RECEIVER_SECRET, {
+        toleranceSeconds: 7_200,
+      })
       const { cursor, customerId, productId } = message.data
       // Not each one fails, so that some overtake others where nothing prevents it.
       const met = failure !== null && chance.is(0.7) ? failure : null

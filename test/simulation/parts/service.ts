@@ -1,9 +1,6 @@
 /* The payments service of one environment, with the buyers and banks that act on it. */
 
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../../src/sandbox/sandbox.js'
-import { type Chance as Drawing, mixed } from '../machine/chance.js'
-import { createProcess, runAs } from '../machine/processes.js'
-import { BEGINNING, wallTime } from '../machine/time.js'
 import {
   actsOf,
   type Chance,
@@ -13,6 +10,9 @@ import {
   type ProductName,
 } from '../../sandbox/merchant-year.js'
 import type { Answer, Json, Service } from '../../sandbox/service.js'
+import { type Chance as Drawing, mixed } from '../machine/chance.js'
+import { createProcess, runAs } from '../machine/processes.js'
+import { BEGINNING, wallTime } from '../machine/time.js'
 
 export interface SimulatedService extends Pick<Service, 'call' | 'data'> {
   readonly sandbox: Sandbox
@@ -106,7 +106,11 @@ function clientOf({ url, key }: Sandbox): Pick<Service, 'call' | 'data'> {
       headers: { 'X-Service-Api-Key': key, 'Content-Type': 'application/json', ...headers },
       ...(body !== undefined && method !== 'GET' && { body: JSON.stringify(body) }),
     })
-    return { status: answer.status, headers: answer.headers, body: (await answer.json()) as Json } satisfies Answer
+    return {
+      status: answer.status,
+      headers: answer.headers,
+      body: (await answer.json()) as Json,
+    } satisfies Answer
   }
   return {
     call,
