@@ -34,6 +34,7 @@ export async function runCommand(args: readonly string[]): Promise<number> {
       only: { type: 'string' },
       kinds: { type: 'string' },
       shrink: { type: 'boolean', default: false },
+      'until-failure': { type: 'boolean', default: false },
       trace: { type: 'boolean', default: false },
     },
   })
@@ -41,6 +42,7 @@ export async function runCommand(args: readonly string[]): Promise<number> {
   let failed = 0
   const first = Number(values.seed)
   for (let seed = first; seed < first + Number(values.seeds); seed += 1) {
+    if (failed > 0 && values['until-failure']) break
     const story = storyOf(seed, Number(values.days), (values.kinds?.split(',') as Kind[] | undefined) ?? null)
     const only = values.only?.split(',').map(Number)
     const chosen = only === undefined ? story : story.filter(({ number }) => only.includes(number))

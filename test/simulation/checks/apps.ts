@@ -2,7 +2,7 @@
 
 import type { Chance } from '../machine/chance.js'
 import { trace } from '../machine/trace.js'
-import { pause } from '../parts/operator.js'
+import { grantBriefly, pause } from '../parts/operator.js'
 import { BrokenPromise, type World } from '../world.js'
 
 /** The client notices any change within this time, whatever happens to its stream. */
@@ -29,6 +29,7 @@ export async function askByClient(world: World, chance: Chance): Promise<void> {
       .client()
       .check(customerId, { productId })
       .catch(() => null)
+  if (chance.is(0.4)) await grantBriefly(world, customerId, productId, (10 + chance.below(50)) * 1_000)
   // So that there is something in its cache.
   await told()
   for (let times = 1 + chance.below(3); times > 0; times -= 1) {
@@ -39,7 +40,7 @@ export async function askByClient(world: World, chance: Chance): Promise<void> {
     const after = await ask()
     trace(`${app.name} is told ${said?.active}: ${before}, ${after}`)
     if (said?.active !== true) continue
-    if (said.until !== null && Date.parse(said.until) + ROUNDING_MS <= now && !daemon.wasSet()) {
+    if (said.until !== null && Date.parse(said.until) + ROUNDING_MS <= now && daemon.isRight()) {
       world.broken.push(
         new BrokenPromise('no app shows access after its end', `${customerId} ${productId} ${said.until}`),
       )

@@ -46,7 +46,6 @@ export function createDaemonHost({ folder, template, config, onLog, onFailure }:
   const disk: Disk = { isFull: false, onStatement: () => {} }
   /** By how much its clock is wrong. */
   let skew = 0
-  let skewAtBirth = 0
   const folderOf = (number: number): string => join(folder, String(number))
   const databaseIn = (number: number): string => join(folderOf(number), 'data', 'latchkey.db')
   const makeFolder = (number: number): void =>
@@ -95,7 +94,6 @@ export function createDaemonHost({ folder, template, config, onLog, onFailure }:
     if (life !== null || isOver) return
     const own = createProcess(`daemon ${lives}`)
     life = own
-    skewAtBirth = skew
     giveDisk(own, disk)
     const path = join(folderOf(lives), 'config.json')
     const over = new Promise<void>((resolve) => {
@@ -165,8 +163,8 @@ export function createDaemonHost({ folder, template, config, onLog, onFailure }:
     },
     /** What its clock shows. */
     clock: () => wallTime() + skew,
-    /** How far its clock was set since it began. */
-    wasSet: () => skew !== skewAtBirth,
+    /** Whether its clock is right. */
+    isRight: () => skew === 0,
     /** Resolves once it serves, or is dead. */
     start: () => inTurn(start),
     /** As SIGTERM does. */

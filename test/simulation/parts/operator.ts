@@ -76,6 +76,15 @@ export async function finishJob(world: World, words: string, body: unknown, at: 
 
 const ENV = 'environment=sandbox'
 
+/** Until then; where something lasts for longer, it changes nothing. */
+export async function grantBriefly(world: World, customer: string, productId: string, ms: number) {
+  const { grants, brief } = world.byHand
+  if (grants.has(`${customer} ${productId}`)) return
+  brief.add(`${customer} ${productId}`)
+  const until = new Date(Date.now() + ms).toISOString()
+  await change(world, `POST /customers/${customer}/grants?${ENV}`, { productId, until, reason: 'trial' })
+}
+
 type Act = (world: World, customer: string, chance: Chance) => Promise<unknown>
 
 const product = ({ service }: World, chance: Chance): string => chance.pick(Object.values(service.products))
@@ -89,14 +98,8 @@ const ACTS: Readonly<Record<string, Act>> = {
     })
     if (isDone(answer)) world.byHand.grants.add(`${customer} ${productId}`)
   },
-  async 'grant for a while'(world, customer, chance) {
-    const until = new Date(Date.now() + (1 + chance.below(72)) * HOUR_MS).toISOString()
-    const productId = product(world, chance)
-    // For good counts for longer.
-    if (world.byHand.grants.has(`${customer} ${productId}`)) return
-    await change(world, `POST /customers/${customer}/grants?${ENV}`, { productId, until, reason: 'trial' })
-    world.byHand.brief.add(`${customer} ${productId}`)
-  },
+  'grant for a while': (world, customer, chance) =>
+    grantBriefly(world, customer, product(world, chance), (1 + chance.below(72)) * HOUR_MS),
   async revoke(world, customer, chance) {
     const own = [...world.byHand.grants].filter((one) => one.startsWith(`${customer} `))
     if (own.length === 0) return
