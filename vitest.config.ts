@@ -37,8 +37,8 @@ export default defineConfig({
     expect: { poll: { timeout: 100_000 } },
     // Modules keep no state, so that files can share a process: to load all of them anew for each took half the run.
     isolate: false,
-    // Tests of processes, of stalled senders and of failing disks mostly wait: three keep two cores busy.
-    maxWorkers: 3,
+    // Tests of processes, of stalled senders and of failing disks mostly wait: four keep two cores busy.
+    maxWorkers: 4,
     sequence: { sequencer: LongestFirst },
     projects: [
       {
