@@ -55,6 +55,7 @@ async function withAct(
   sources: readonly SourceState[],
   event: ManualEvent,
 ): Promise<readonly SourceState[]> {
+  // Numbered as the last to arrive, which it would be.
   const added = historyEvent(Number.MAX_SAFE_INTEGER, event)
   if (!isGrantAct(event) || added === null) return sources
   const key = manualSource(event)
