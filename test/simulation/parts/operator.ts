@@ -140,7 +140,7 @@ const ACTS: Readonly<Record<string, Act>> = {
     await world.operate(`POST /customers/${customer}/invites?${ENV}`, {})
   },
   async erase(world, customer, chance) {
-    if (!chance.is(0.3)) return
+    if (!chance.is(0.6)) return
     const answer = await insist(world, `DELETE /customers/${customer}?${ENV}`, { reason: 'asked to' })
     // Begun is enough: whatever was sent again is about the same customer.
     world.byHand.erased.add(customer)
