@@ -24,15 +24,6 @@ it('has under 120 kB of script, compressed, with everything', () => {
   expect(sizes.reduce((sum, one) => sum + one, 0)).toBeLessThan(120_000)
 })
 
-it('has under 4,000 lines of source', () => {
-  const folder = join(ROOT, 'src', 'console')
-  const sources = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) =>
-    /\.(tsx?|css|html)$/.test(name),
-  )
-  const lines = sources.map((name) => readFileSync(join(folder, name), 'utf8').split('\n').length - 1)
-  expect(lines.reduce((sum, one) => sum + one, 0)).toBeLessThan(4_000)
-})
-
 it('has no script or style in its page, and names no other place', () => {
   const page = readFileSync(join(FOLDER, 'index.html'), 'utf8')
   expect(page).not.toMatch(/<script(?![^>]* src=)|<style|\son\w+=|style=|https?:/)
