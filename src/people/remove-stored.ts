@@ -6,6 +6,7 @@ import {
   finishErasure,
   loadConflictsOfPerson,
   loadErasedIds,
+  loadSeqsOfOwnSources,
   loadSeqsOfPerson,
   loadStoredBodies,
   loadUnfinishedErasures,
@@ -37,16 +38,21 @@ export async function finishErasures(db: Db, clock: () => number): Promise<void>
 
 async function removeStored(db: Db, erasure: ErasureRecord, clock: () => number): Promise<void> {
   const erased = (await loadErasedIds(db)).get(erasure.environment) ?? new Set()
-  const seqs = await loadSeqsOfPerson(db, erasure)
+  const removed = new Set<number>()
+  let left = await loadSeqsOfPerson(db, erasure)
   let hadEvents = false
-  for (let i = 0; i < Math.max(1, seqs.length); i += EVENTS_PER_TRANSACTION) {
-    if (i > 0) await turn()
+  for (let isFinished = false; !isFinished; ) {
+    if (removed.size > 0) await turn()
     await db.transaction().execute(async (trx) => {
-      const stored = await loadStoredBodies(trx, seqs.slice(i, i + EVENTS_PER_TRANSACTION))
+      // A delivery meanwhile may have said that a stored event is theirs.
+      const late = left.length > EVENTS_PER_TRANSACTION ? [] : await loadSeqsOfOwnSources(trx, erasure)
+      const all = [...new Set([...left, ...late])].filter((seq) => !removed.has(seq))
+      const seqs = all.slice(0, EVENTS_PER_TRANSACTION)
+      const stored = await loadStoredBodies(trx, seqs)
       for (const one of stored) {
         hadEvents ||= isOf(one, erasure) && one.eventId !== erasure.eventId
-        const left = redact(one, erased)
-        if (left !== null) await saveRedacted(trx, one.seq, left, clock())
+        const rest = redact(one, erased)
+        if (rest !== null) await saveRedacted(trx, one.seq, rest, clock())
       }
       const theirs = new Set(stored.filter((one) => isOf(one, erasure)).map(({ eventId }) => eventId))
       for (const other of await loadConflictsOfPerson(trx, erasure, [...theirs])) {
@@ -54,7 +60,10 @@ async function removeStored(db: Db, erasure: ErasureRecord, clock: () => number)
         if (body === 'untouched') continue
         await saveRedactedConflict(trx, erasure, other, body, clock())
       }
-      if (i + EVENTS_PER_TRANSACTION >= seqs.length) await finishErasure(trx, erasure, hadEvents, clock())
+      isFinished = seqs.length === all.length
+      if (isFinished) await finishErasure(trx, erasure, hadEvents, clock())
+      for (const seq of seqs) removed.add(seq)
+      left = all.slice(seqs.length)
     })
   }
 }

@@ -177,6 +177,20 @@ export async function loadSeqsOfPerson(db: Db, { environment, customerId }: Pers
   return found.map(({ seq }) => seq).sort((a, b) => a - b)
 }
 
+const selectHistoriesOf = lookupIn(
+  'customer_id',
+  sql<Pick<SourcesTable, 'history'>>`select history from sources where`,
+)
+
+/** The numbers of the events in a customer's sources that name them, or nobody. */
+export async function loadSeqsOfOwnSources(db: Db, { environment, customerId }: PersonKey) {
+  const sources = await selectHistoriesOf(db, environment, [customerId])
+  return sources
+    .flatMap(({ history }) => unpackHistory(history) ?? [])
+    .filter((event) => (event.customerId ?? customerId) === customerId)
+    .map(({ seq }) => seq)
+}
+
 export interface StoredBody extends Redactable {
   readonly seq: number
   readonly eventId: string

@@ -1,7 +1,13 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import type { Kysely } from 'kysely'
 import { describe, expect, it } from 'vitest'
+import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
+import { createBatchWriter } from '../../src/ingest/commit.js'
+import { undatedAct } from '../../src/people/acts.js'
+import { finishErasures } from '../../src/people/remove-stored.js'
 import { loadChanges } from '../../src/store/changes.js'
+import type { Database } from '../../src/store/schema.js'
 import { erase, foundIn } from '../daemon/erasing.js'
 import {
   call,
@@ -12,6 +18,8 @@ import {
   send,
 } from '../daemon/running-daemon.js'
 import { storedEvents, storedUnder } from '../daemon/stored.js'
+import { deliveryOf } from '../ingest/wire.js'
+import { emptyStores } from '../store/temporary-store.js'
 import { ENGINE } from '../world.js'
 
 /** Nothing of this may be left anywhere once `cus_ada` is erased. */
@@ -327,6 +335,46 @@ describe('an erasure', () => {
     expect(rows.filter((row) => row.body_removed === 'erased')).toHaveLength(450)
     const { json } = await call(daemon, 'GET', '/customers/cus_ada')
     expect(json).toMatchObject({ identities: { email: null } })
+  })
+
+  it('reaches what turns out to be theirs while it removes the rest', async () => {
+    const [db, other = db] = (await emptyStores(ENGINE === 'sqlite' ? 1 : 2)) as [Kysely<Database>]
+    const writerOn = (own: Kysely<Database>) =>
+      createBatchWriter({ db: own, policy: () => DOCUMENTED_POLICY, clock: () => NOW })
+    const [write, writeBeside] = [writerOn(db), writerOn(other)]
+    const known = { id: 'cus_ada' }
+    const told = { ...known, ...ADA }
+    const bought = Array.from({ length: 20 }, (_, n) =>
+      event(`evt_${n}`, 'payment.authorized', { customer: told, payment: `pay_${n}` }),
+    )
+    const nameless = { customer: { email: ADA.email, name: ADA.name }, payment: 'pay_late' }
+    await write([...bought, event('evt_late', 'payment.succeeded', nameless)].map((body) => deliveryOf(body)))
+    const erased = {
+      id: 'man_1',
+      type: 'manual.erased',
+      customerId: 'cus_ada',
+      actor: 'a',
+      reason: null,
+    } as const
+    await write([{ environment: 'live', undated: undatedAct(erased) }])
+
+    const named = event('evt_named', 'payment.authorized', { customer: known, payment: 'pay_late', at: 1 })
+    let meanwhile: Promise<unknown> | undefined
+    // Called once the first of their data is being removed: all that is known to be theirs is found by then.
+    await finishErasures(db, () => {
+      meanwhile ??= writeBeside([deliveryOf(named)])
+      return NOW
+    })
+    await meanwhile
+    await finishErasures(db, () => NOW)
+
+    const rows = await db.selectFrom('events').select(['event_id', 'body', 'body_removed']).execute()
+    expect(rows.find((row) => row.event_id === 'evt_late')).toMatchObject({
+      body: null,
+      body_removed: 'erased',
+    })
+    expect(rows.filter(({ body }) => body !== null && WORDS.some((word) => body.includes(word)))).toEqual([])
+    for (const one of new Set([db, other])) await one.destroy()
   })
 
   it.runIf(ENGINE === 'sqlite')('is written down beside the database', async () => {
