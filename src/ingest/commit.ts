@@ -1,10 +1,13 @@
+import { unpackHistory } from '../entitlements/history.js'
 import type { Policy } from '../entitlements/policy.js'
 import { sourceKey } from '../entitlements/source-of.js'
-import type { Environment, ManualEvent, Normalized } from '../provider/event.js'
+import type { Environment, ManualEvent, Normalized, NormalizedEvent } from '../provider/event.js'
+import { compareText } from '../provider/order.js'
 import { redact } from '../provider/redact.js'
 import { pipelined } from '../store/bulk.js'
-import { loadForms, saveCustomerFacts } from '../store/customers.js'
-import { recordArrivals } from '../store/deliveries.js'
+import { learnFacts, saveFacts } from '../store/customers.js'
+import { loadPaces, recordArrivals } from '../store/deliveries.js'
+import { engineOf } from '../store/engine.js'
 import {
   type ErasedIds,
   type ErasureAct,
@@ -12,20 +15,21 @@ import {
   reopenErasures,
   saveErasures,
 } from '../store/erasures.js'
-import {
-  insertEvents,
-  loadManualEvent,
-  loadStoredIds,
-  type NewEvent,
-  nextSeq,
-  recordDuplicates,
-} from '../store/events.js'
+import { insertEvents, type NewEvent, nextSeqs, recordDuplicates } from '../store/events.js'
 import type { Db, Tx } from '../store/schema.js'
-import type { Incoming, Receipt } from './delivery.js'
-import { type FoldedBatch, foldBatch } from './fold-batch.js'
+import { type Concerns, concernsOf } from './concerns.js'
+import type { Incoming, ManualAct, Receipt } from './delivery.js'
+import { type FoldedBatch, foldBatch, saveFolded } from './fold-batch.js'
+import { createKnown, type Known } from './known.js'
 import { dateActs, ownIdOf, type PreparedDelivery, prepare } from './prepare.js'
 import { type Remark, remarksOn, type WrittenDelivery } from './remarks.js'
-import { saveAccess, type TouchedCustomers, whoIsTouched } from './settle.js'
+import {
+  type AccessInputs,
+  accessDifferences,
+  type TouchedCustomers,
+  whoIsTouched,
+  writeAccess,
+} from './settle.js'
 
 export interface WrittenBatch {
   /** In the order of the deliveries. */
@@ -49,8 +53,8 @@ export interface BatchWriterDeps {
 }
 
 /**
- * One transaction per batch: events, sources, entitlements and changes together, so that a committed event
- * is visible in every answer.
+ * One transaction per batch: events, sources, entitlements and changes together, so that a committed event is visible in
+ * every answer. Everything is read before anything is written: what is read decides what is written.
  */
 export function createBatchWriter(deps: BatchWriterDeps): WriteBatch {
   const { db, policy, clock, recordErasures, isAlone = false } = deps
@@ -60,80 +64,224 @@ export function createBatchWriter(deps: BatchWriterDeps): WriteBatch {
 
   return async (deliveries) => {
     const read = deliveries.map((one) => ('undated' in one ? one : prepare(one)))
-    const environments = new Set(deliveries.map(({ environment }) => environment))
-    return db.transaction().execute(async (trx) => {
-      const written = new Map<PreparedDelivery, WrittenDelivery>()
-      const touched: TouchedCustomers[] = []
-      const dated = await dateActs(trx, read, clock())
-      const acts = await newErasures(trx, dated)
-      const [inForce, known] = await pipelined([policy(trx), erased ?? loadErasedIds(trx)])
-      erased = acts.length === 0 && isAlone ? known : null
-      const prepared = redactErased(dated, known, acts, clock())
-      for (const environment of environments) {
-        const own = prepared.filter((one) => one.environment === environment)
-        const { deliveries, customerIds } = await write(trx, environment, own, inForce, known)
-        for (const result of deliveries) written.set(result.prepared, result)
-        touched.push({ environment, customerIds })
-      }
-      await saveErasures(trx, acts)
-      if (acts.length > 0) recordErasures?.(acts)
-      const results = prepared.map((one) => written.get(one) as WrittenDelivery)
-      return {
-        receipts: results.map(({ prepared, disposition }) => ({
-          id: ownIdOf(prepared.normalized),
-          disposition,
-        })),
-        remarks: results.flatMap((one) => remarksOn(one, seenVersions)),
-        touched,
-      }
-    })
+    const { written, touched } = await db.transaction().execute((trx) => write(trx, read))
+    return {
+      receipts: written.map(({ prepared, disposition }) => ({
+        id: ownIdOf(prepared.normalized),
+        disposition,
+      })),
+      remarks: written.flatMap((one) => remarksOn(one, seenVersions)),
+      touched,
+    }
   }
 
-  async function write(
-    trx: Tx,
-    environment: Environment,
-    prepared: readonly PreparedDelivery[],
-    inForce: Policy,
-    known: ErasedIds,
-  ): Promise<{ deliveries: WrittenDelivery[]; customerIds: readonly string[] }> {
-    const [{ fresh, repeated }, first] = await pipelined([separate(trx, environment, prepared), nextSeq(trx)])
-    const numbered = fresh.flatMap(({ normalized }, i) =>
-      normalized.ok ? [{ seq: first + i, event: normalized.event }] : [],
-    )
-    const folded = await foldBatch(trx, environment, numbered, inForce)
-    const now = clock()
-    const ownerOf = ownersIn(folded)
-    const kept = redactOwned(fresh, ownerOf, known, now)
-    await reopenErasures(trx, environment, erasedWithMore(folded, known.get(environment) ?? NOBODY))
-    const events = kept.flatMap(({ normalized }) => (normalized.ok ? [normalized.event] : []))
-    const rows = kept.map((one) => toNewEvent(one, folded))
-    // Stored events whose source now belongs to another customer.
-    const seqs = folded.changes.flatMap((change) => change.strangers)
-    const [strangers] = await pipelined([
-      loadForms(trx, seqs),
-      insertEvents(trx, rows, first),
-      recordArrivals(trx, fresh),
-    ])
-    const again = await withoutSameActs(trx, environment, repeated)
-    const conflicts = new Set(await recordDuplicates(trx, again))
-    const { accessOf, answersOf, causeOf } = whoIsTouched(folded.changes, events, now)
-    await pipelined([
-      saveCustomerFacts(trx, environment, [
-        ...events.map((event) => ({ event, isOfOwnSource: ownerOf(event.id) === event.customerId })),
-        ...strangers.map((event) => ({ event, isOfOwnSource: false })),
+  async function write(trx: Tx, read: readonly (PreparedDelivery | ManualAct)[]) {
+    const parts = new Map(
+      [...Map.groupBy(read, ({ environment }) => environment)].map(([environment, own]) => [
+        environment,
+        { environment, known: createKnown(trx, environment), concerns: concernsOf(own) },
       ]),
-      saveAccess(trx, environment, accessOf, now, causeOf),
+    )
+    const knownOf = (environment: Environment) => (parts.get(environment) as Part).known
+    const [inForce, known, paces, , numbers] = await pipelined([
+      policy(trx),
+      erased ?? loadErasedIds(trx),
+      loadPaces(trx),
+      engineOf(trx).isRemote ? pipelined([...parts.values()].map(readAhead)) : [],
+      nextSeqs(trx, read.length),
     ])
-    const deliveries = [
-      ...fresh.map((prepared, i) => {
-        return { prepared, disposition: rows[i]?.disposition ?? 'quarantined', isConflict: false } as const
-      }),
-      ...repeated.map((prepared) => {
-        return { prepared, disposition: 'duplicate', isConflict: conflicts.has(prepared) } as const
-      }),
-    ]
-    return { deliveries, customerIds: answersOf }
+    const left = numbers.values()
+    const dated = await dateActs(read, knownOf, clock())
+    const acts = await newErasures(knownOf, dated)
+    erased = acts.length === 0 && isAlone ? known : null
+    const prepared = redactErased(dated, known, acts, clock())
+
+    const decisions: Decision[] = []
+    for (const { environment, known: own } of parts.values()) {
+      const theirs = prepared.filter((one) => one.environment === environment)
+      const erasedHere = known.get(environment) ?? NOBODY
+      decisions.push(
+        await decide(own, {
+          prepared: theirs,
+          numbers: left,
+          policy: inForce,
+          erased: erasedHere,
+          now: clock(),
+        }),
+      )
+    }
+    for (const decision of decisions) await save(trx, decision)
+    await saveErasures(trx, acts)
+    const fresh = decisions.flatMap((one) => one.fresh)
+    await recordArrivals(trx, fresh, paces)
+    if (acts.length > 0) recordErasures?.(acts)
+    const results = new Map(
+      decisions.flatMap(({ deliveries }) => deliveries.map((one) => [one.prepared, one])),
+    )
+    return {
+      written: prepared.map((one) => results.get(one) as WrittenDelivery),
+      touched: decisions.map(({ environment, answersOf }) => ({ environment, customerIds: answersOf })),
+    }
   }
+}
+
+/** The deliveries of one environment. */
+interface Part {
+  readonly known: Known
+  readonly concerns: Concerns
+}
+
+/** Asks in one go for what most batches need. */
+async function readAhead({ known, concerns: { eventIds, payments, sources, customers } }: Part) {
+  await pipelined([
+    known.hashes(eventIds),
+    known.links(payments),
+    known.sources(sources),
+    known.customers(customers),
+    known.sourcesOf(customers),
+    known.acts(customers),
+    known.entitlements(customers),
+  ])
+}
+
+interface Batch {
+  readonly prepared: readonly PreparedDelivery[]
+  /** For the new events, rising. */
+  readonly numbers: Iterator<number>
+  readonly policy: Policy
+  readonly erased: ReadonlySet<string>
+  readonly now: number
+}
+
+/** Everything that a batch changes in one environment. */
+type Decision = Awaited<ReturnType<typeof decide>>
+
+async function decide(known: Known, { prepared, numbers, policy, erased, now }: Batch) {
+  const { environment } = known
+  const stored = await known.hashes(prepared.map(({ eventId }) => eventId))
+  const { fresh, repeated } = separate(stored, prepared)
+  const seqs = fresh.map(() => numbers.next().value as number)
+  const numbered = fresh.flatMap(({ normalized }, i) =>
+    normalized.ok ? [{ seq: seqs[i] as number, event: normalized.event }] : [],
+  )
+  const folded = await foldBatch(known, numbered, policy)
+  const ownerOf = ownersIn(folded)
+  const kept = redactOwned(fresh, ownerOf, erased, now)
+  const events = kept.flatMap(({ normalized }) => (normalized.ok ? [normalized.event] : []))
+  const eventOf = new Map(
+    kept.flatMap(({ normalized }, i) => (normalized.ok ? [[seqs[i], normalized.event]] : [])),
+  )
+  const rows = kept.map((one) => toNewEvent(one, folded))
+  const again = await withoutSameActs(known, repeated, events)
+  const hashes = new Map([
+    ...stored,
+    ...fresh.map(({ eventId, bodySha256 }) => [eventId, bodySha256] as const),
+  ])
+  const conflicts = again.filter((one) => hashes.get(one.eventId) !== one.bodySha256)
+  const others = new Set(conflicts)
+  // Stored events whose source now belongs to another customer.
+  const strangers = await known.forms(folded.changes.flatMap((change) => change.strangers))
+  const facts = await learnFacts(
+    environment,
+    [
+      ...events.map((event) => ({ event, isOfOwnSource: ownerOf(event.id) === event.customerId })),
+      ...[...strangers.values()].map((event) => ({ event, isOfOwnSource: false })),
+    ],
+    known.customers,
+    (customerId, since) => ownEvents(known, folded, eventOf, customerId, since),
+  )
+  const { accessOf, answersOf, causeOf } = whoIsTouched(folded.changes, events, now)
+  const differences = accessDifferences(accessOf, await accessInputs(known, folded, events, accessOf), now)
+  return {
+    environment,
+    folded,
+    fresh,
+    rows,
+    seqs,
+    reopened: erasedWithMore(folded, erased),
+    again,
+    conflicts,
+    facts,
+    differences,
+    causeOf,
+    now,
+    answersOf,
+    deliveries: [
+      ...rows.map(({ disposition }, i): WrittenDelivery => {
+        return { prepared: fresh[i] as PreparedDelivery, disposition, isConflict: false }
+      }),
+      ...repeated.map((prepared): WrittenDelivery => {
+        return { prepared, disposition: 'duplicate', isConflict: others.has(prepared) }
+      }),
+    ],
+  }
+}
+
+async function save(trx: Tx, decision: Decision): Promise<void> {
+  const { environment, folded, rows, seqs, reopened, again, conflicts, facts, differences, now, causeOf } =
+    decision
+  await pipelined([
+    saveFolded(trx, environment, folded),
+    reopenErasures(trx, environment, reopened),
+    insertEvents(trx, rows, seqs),
+    recordDuplicates(trx, again, conflicts),
+    saveFacts(trx, environment, facts),
+    writeAccess(trx, environment, differences, now, causeOf),
+  ])
+}
+
+/** What the access of these customers follows from once the batch is stored. */
+async function accessInputs(
+  known: Known,
+  { changes }: FoldedBatch,
+  events: readonly NormalizedEvent[],
+  customerIds: readonly string[],
+): Promise<AccessInputs> {
+  const [sources, acts, entitlements] = await pipelined([
+    known.sourcesOf(customerIds),
+    known.acts(customerIds),
+    known.entitlements(customerIds),
+  ])
+  const touched = new Set(changes.map(({ key }) => sourceKey(key)))
+  const after = changes.flatMap((change) => change.after ?? [])
+  const byHand = events.filter((event) => event.subject === 'manual')
+  const own = (customerId: string) => {
+    const states = (sources.get(customerId) ?? []).filter((state) => !touched.has(sourceKey(state)))
+    states.push(...after.filter((state) => state.customerId === customerId))
+    return states.sort((a, b) => compareText(a.kind, b.kind) || compareText(a.id, b.id))
+  }
+  const actsOn = (customerId: string) => [
+    ...(acts.get(customerId) ?? []),
+    ...byHand.filter((event) => event.customerId === customerId),
+  ]
+  return {
+    sources: new Map(customerIds.map((id) => [id, own(id)])),
+    acts: new Map(customerIds.map((id) => [id, actsOn(id)])),
+    entitlements,
+  }
+}
+
+/** The events that name a customer, from the customer's own sources once the batch is stored, from an instant on. */
+async function ownEvents(
+  known: Known,
+  { kept, changes }: FoldedBatch,
+  fresh: ReadonlyMap<number | undefined, NormalizedEvent>,
+  customerId: string,
+  since: number,
+): Promise<readonly NormalizedEvent[]> {
+  const touched = new Set(changes.map(({ key }) => sourceKey(key)))
+  const stored = await known.historiesOf(customerId)
+  const histories = [
+    ...stored.filter(({ kind, source_id: id }) => !touched.has(sourceKey({ kind, id }))),
+    ...kept.filter(({ state }) => state.customerId === customerId),
+  ]
+  const seqs = histories
+    .flatMap(({ history }) => unpackHistory(history) ?? [])
+    .filter((event) => event.customerId === customerId && event.createdAt >= since)
+    .map(({ seq }) => seq)
+  const forms = await known.forms(seqs.filter((seq) => !fresh.has(seq)))
+  const events = [...forms.values(), ...seqs.flatMap((seq) => fresh.get(seq) ?? [])]
+  return events.filter((event) => event.customerId === customerId)
 }
 
 /** The owner of each event's source, by event id; null if unknown, undefined if the event belongs to no source. */
@@ -146,9 +294,8 @@ function ownersIn({ sources, changes }: FoldedBatch): (eventId: string) => strin
 }
 
 /** Separates new events from stored and repeated ones; of repeated ones in a batch, the first counts. */
-async function separate(trx: Tx, environment: Environment, prepared: readonly PreparedDelivery[]) {
-  const eventIds = prepared.map(({ eventId }) => eventId)
-  const seen = new Set(await loadStoredIds(trx, environment, eventIds))
+function separate(stored: ReadonlyMap<string, string>, prepared: readonly PreparedDelivery[]) {
+  const seen = new Set(stored.keys())
   const fresh: PreparedDelivery[] = []
   const repeated: PreparedDelivery[] = []
   for (const one of prepared) {
@@ -160,18 +307,22 @@ async function separate(trx: Tx, environment: Environment, prepared: readonly Pr
 }
 
 /** The erasures that this batch stores: of changes with one id, the first counts. */
-async function newErasures(trx: Tx, dated: readonly PreparedDelivery[]): Promise<readonly ErasureAct[]> {
-  const erasureIn = ({ normalized }: PreparedDelivery) => {
-    const act = actIn(normalized)
-    return act?.type === 'manual.erased' ? act : null
-  }
+async function newErasures(
+  knownOf: (environment: Environment) => Known,
+  dated: readonly PreparedDelivery[],
+): Promise<readonly ErasureAct[]> {
   const acts: ErasureAct[] = []
   for (const [environment, own] of Map.groupBy(dated, (one) => one.environment)) {
     if (own.every((one) => erasureIn(one) === null)) continue
-    const { fresh } = await separate(trx, environment, own)
+    const { fresh } = separate(await knownOf(environment).hashes(own.map(({ eventId }) => eventId)), own)
     acts.push(...fresh.flatMap((one) => erasureIn(one) ?? []).map((act) => ({ ...act, environment })))
   }
   return acts
+}
+
+function erasureIn({ normalized }: PreparedDelivery): ManualEvent | null {
+  const act = actIn(normalized)
+  return act?.type === 'manual.erased' ? act : null
 }
 
 /** A provider's event may have any type: changes by hand are recognised by their subject. */
@@ -182,17 +333,31 @@ function actIn(normalized: Normalized): ManualEvent | null {
 /**
  * Leaves out repeats of what Latchkey wrote itself. They are the same event, though the bodies differ: those of changes
  * by hand in their instants, those of reports in what else the record showed when it was read.
+ * @param fresh the new events of the batch
  */
-async function withoutSameActs(trx: Tx, environment: Environment, repeated: readonly PreparedDelivery[]) {
+async function withoutSameActs(
+  known: Known,
+  repeated: readonly PreparedDelivery[],
+  fresh: readonly NormalizedEvent[],
+): Promise<readonly PreparedDelivery[]> {
   const others: PreparedDelivery[] = []
   for (const one of repeated) {
     if (one.headers === 'reported') continue
     const act = actIn(one.normalized)
-    const stored = act && (await loadManualEvent(trx, environment, act.id))
-    const isSame = SAME_IN_AN_ACT.every((name) => stored?.[name] === act?.[name])
-    if (act === null || !isSame) others.push(one)
+    const isSame = act !== null && (await isDone(known, act, fresh))
+    if (!isSame) others.push(one)
   }
   return others
+}
+
+async function isDone(known: Known, act: ManualEvent, fresh: readonly NormalizedEvent[]): Promise<boolean> {
+  const { customerId, id } = act
+  const stored = (await known.acts([customerId])).get(customerId) ?? []
+  const done = [...stored, ...fresh].find((event) => event.subject === 'manual' && event.id === id)
+  return (
+    done !== undefined &&
+    SAME_IN_AN_ACT.every((name) => name in done && done[name as keyof typeof done] === act[name])
+  )
 }
 
 /** An erasure removes all else. */
@@ -230,14 +395,14 @@ function redactErased(
 function redactOwned(
   deliveries: readonly PreparedDelivery[],
   ownerOf: (eventId: string) => string | null | undefined,
-  erased: ErasedIds,
+  erased: ReadonlySet<string>,
   now: number,
 ): readonly PreparedDelivery[] {
   if (erased.size === 0) return deliveries
   return deliveries.map((one) => {
     if (!one.normalized.ok || one.normalized.event.customerId !== null) return one
     const owner = ownerOf(one.normalized.event.id) ?? null
-    return owner === null ? one : withoutErased(one, erased.get(one.environment) ?? NOBODY, now, owner)
+    return owner === null ? one : withoutErased(one, erased, now, owner)
   })
 }
 

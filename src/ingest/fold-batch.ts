@@ -8,20 +8,13 @@ import type { Environment } from '../provider/event.js'
 import { pipelined } from '../store/bulk.js'
 import { placeEvents, setDispositions } from '../store/events.js'
 import type { Tx } from '../store/schema.js'
-import {
-  deleteSources,
-  loadLinks,
-  loadSources,
-  readHistory,
-  type StoredSource,
-  saveLinks,
-  saveSources,
-} from '../store/sources.js'
+import { deleteSources, readHistory, type StoredSource, saveLinks, saveSources } from '../store/sources.js'
+import type { Known } from './known.js'
 
 /** A source before and after: null if it did not exist, or has no events any more. */
 export type SourceChange = FoldedBatch['changes'][number]
 
-/** Sources and dispositions of the new events, by event id; and the changes of each source. */
+/** What the new events change. */
 export type FoldedBatch = Awaited<ReturnType<typeof foldBatch>>
 
 /** A payment that a new event links to another source than before. */
@@ -47,23 +40,18 @@ interface TouchedSource {
 }
 
 /**
- * Folds new events into their sources, each from its whole history, and saves the sources and the payments' links. The
- * caller stores the events themselves, in the same transaction; stored ones move with their payment, and stop waiting
- * if they can.
+ * Folds new events into their sources, each from its whole history. Writes nothing: `saveFolded` does. Stored events move
+ * with their payment, and stop waiting if they can.
  * @param fresh events that are not stored yet, each once, in order of arrival, with their future numbers
  */
 export async function foldBatch(
-  trx: Tx,
-  environment: Environment,
+  known: Pick<Known, 'links' | 'sources'>,
   fresh: readonly ArrivedEvent[],
   policy: Policy,
 ) {
-  const { news, subscriptionOf, moves } = await readLinks(trx, environment, fresh)
+  const { news, subscriptionOf, moves } = await readLinks(known, fresh)
   const sources = new Map(fresh.map(({ event }) => [event.id, sourceOf(event, subscriptionOf)]))
-  const [saved] = await pipelined([
-    loadSources(trx, environment, keysIn(sources, moves)),
-    saveLinks(trx, environment, news),
-  ])
+  const saved = await known.sources(keysIn(sources, moves))
   const touched = touchSources(fresh, sources, moves, saved)
 
   const folded = [...touched.values()].map((source) => ({ ...source, after: foldTouched(source, policy) }))
@@ -93,30 +81,46 @@ export async function foldBatch(
   })
   const isHeld = holdsOf(changes.map(({ after }) => after))
   const wasHeld = holdsOf(changes.map(({ before }) => before))
-  await pipelined([
-    saveSources(trx, environment, kept),
-    deleteSources(trx, environment, gone),
-    placeEvents(trx, moved),
-    setDispositions(trx, environment, movedHolds(wasHeld, isHeld, sources)),
-  ])
   const outcomes = new Map(
     fresh.map(({ event }) => [
       event.id,
       outcomeOf(event, sources.get(event.id) ?? null, isHeld.get(event.id), policy),
     ]),
   )
-  return { sources, outcomes, changes }
+  return {
+    /** By event id. */
+    sources,
+    outcomes,
+    changes,
+    links: news,
+    kept,
+    gone,
+    /** The stored events that go to another source. */
+    moved,
+    holds: movedHolds(wasHeld, isHeld, sources),
+  }
+}
+
+/** Saves the sources, the payments' links, and what changes about stored events. */
+export async function saveFolded(trx: Tx, environment: Environment, folded: FoldedBatch): Promise<void> {
+  await pipelined([
+    saveLinks(trx, environment, folded.links),
+    saveSources(trx, environment, folded.kept),
+    deleteSources(trx, environment, folded.gone),
+    placeEvents(trx, folded.moved),
+    setDispositions(trx, environment, folded.holds),
+  ])
 }
 
 /** The subscription of each payment: if events disagree, the newest counts. */
-async function readLinks(trx: Tx, environment: Environment, fresh: readonly ArrivedEvent[]) {
+async function readLinks({ links }: Pick<Known, 'links'>, fresh: readonly ArrivedEvent[]) {
   const paymentIds = new Set<string>()
   for (const { event } of fresh) {
     if ((event.subject === 'payment' || event.subject === 'subscription') && event.paymentId !== null) {
       paymentIds.add(event.paymentId)
     }
   }
-  const stored = await loadLinks(trx, environment, [...paymentIds])
+  const stored = await links([...paymentIds])
   const news = newerLinks(fresh, stored)
   const moves: LinkedMove[] = []
   for (const { paymentId, subscriptionId, linkedBy } of news.values()) {
@@ -192,8 +196,10 @@ function goes(event: HistoryEvent, { paymentId }: LinkedMove): boolean {
 function foldTouched({ key, saved, stored, isMoved, fresh }: TouchedSource, policy: Policy) {
   const events = [...stored, ...fresh]
   if (events.length === 0) return null
-  if (isMoved) events.sort((a, b) => a.seq - b.seq)
-  const isLonger = saved !== undefined && !isMoved
+  // A number is drawn under the lock of its source, but an event may have come under the source's lock of another.
+  const isInOrder = !isMoved && (stored.at(-1)?.seq ?? 0) < (fresh[0]?.seq ?? Number.POSITIVE_INFINITY)
+  if (!isInOrder) events.sort((a, b) => a.seq - b.seq)
+  const isLonger = saved !== undefined && isInOrder
   const history = isLonger ? extendHistory(saved.history, stored, fresh) : packHistory(events)
   return { state: foldSource(key, events, policy), history }
 }

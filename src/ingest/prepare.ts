@@ -1,12 +1,11 @@
 import { MANUAL_ENDPOINT } from '../provider/endpoint.js'
-import { type ManualEvent, type Normalized, parseManualEvent } from '../provider/event.js'
+import { type Environment, type ManualEvent, type Normalized, parseManualEvent } from '../provider/event.js'
 import { BODY_ID_PREFIX } from '../provider/ids.js'
 import { normalise } from '../provider/normalise.js'
-import { type DeliveredEvent, type DeliveryInput, loadManualEvents } from '../store/events.js'
-import type { Tx } from '../store/schema.js'
-import { loadSourcesOfCustomers } from '../store/sources.js'
+import type { DeliveredEvent, DeliveryInput } from '../store/events.js'
 import { sha256Of } from '../store/stored-form.js'
 import type { ManualAct } from './delivery.js'
+import type { Known } from './known.js'
 
 /** A parsed delivery: everything that can be known without the store. */
 export interface PreparedDelivery extends DeliveredEvent {
@@ -66,7 +65,11 @@ export function eventIdOf(normalized: Normalized, bodySha256: string): string {
  * stood still or was set back. So their order is the order of writing. An erasure comes after everything stored about
  * the customer: the provider's clock may be ahead of ours.
  */
-export async function dateActs(trx: Tx, incoming: readonly (PreparedDelivery | ManualAct)[], now: number) {
+export async function dateActs(
+  incoming: readonly (PreparedDelivery | ManualAct)[],
+  knownOf: (environment: Environment) => Pick<Known, 'acts' | 'sourcesOf'>,
+  now: number,
+) {
   const newest = new Map<string, number>()
   const dated: PreparedDelivery[] = []
   for (const one of incoming) {
@@ -77,11 +80,11 @@ export async function dateActs(trx: Tx, incoming: readonly (PreparedDelivery | M
     const { environment, undated } = one
     const { customerId, type } = undated
     const customer = `${environment} ${customerId}`
-    const acts = newest.has(customer) ? undefined : await loadManualEvents(trx, environment, [customerId])
+    const acts = newest.has(customer) ? undefined : await knownOf(environment).acts([customerId])
     const earlier = (acts?.get(customerId) ?? []).map((act) => act.createdAt)
     let before = newest.get(customer) ?? Math.max(0, ...earlier)
     if (type === 'manual.erased') {
-      const sources = await loadSourcesOfCustomers(trx, environment, [customerId])
+      const sources = await knownOf(environment).sourcesOf([customerId])
       before = Math.max(before, ...(sources.get(customerId) ?? []).map(({ newestAt }) => newestAt))
     }
     const createdAt = Math.max(now, before + 1)

@@ -8,7 +8,7 @@ import {
   snapshotOf,
 } from '../entitlements/entitlement.js'
 import type { SourceState } from '../entitlements/model.js'
-import type { Environment, NormalizedEvent } from '../provider/event.js'
+import type { Environment, ManualEvent, NormalizedEvent } from '../provider/event.js'
 import type { ManualEventType } from '../provider/event-types.js'
 import { pipelined } from '../store/bulk.js'
 import { appendChanges, type NewChange } from '../store/changes.js'
@@ -27,25 +27,21 @@ import type { SourceChange } from './fold-batch.js'
 /** The cause of a change, computed only if an entitlement changed. */
 export type CauseOf = (difference: EntitlementDifference) => NewChange['cause']
 
-/** Saves these customers' entitlements from their stored sources and changes by hand, and logs what changed. */
-export async function saveAccess(
-  trx: Tx,
-  environment: Environment,
-  customerIds: readonly string[],
-  now: number,
-  causeOf: CauseOf,
-): Promise<void> {
-  const [sources, acts, stored] = await pipelined([
-    loadSourcesOfCustomers(trx, environment, customerIds),
-    loadManualEvents(trx, environment, customerIds),
-    loadEntitlements(trx, environment, customerIds),
-  ])
-  const differences = customerIds.flatMap((customerId) => {
+/** What access follows from, and what is stored of it, by customer id. */
+export interface AccessInputs {
+  readonly sources: ReadonlyMap<string, readonly SourceState[]>
+  readonly acts: ReadonlyMap<string, readonly ManualEvent[]>
+  readonly entitlements: ReadonlyMap<string, readonly EntitlementRecord[]>
+}
+
+/** What should be stored of these customers' access otherwise. */
+export function accessDifferences(customerIds: readonly string[], inputs: AccessInputs, now: number) {
+  const { sources, acts, entitlements } = inputs
+  return customerIds.flatMap((customerId) => {
     const own = sources.get(customerId) ?? []
     const after = accessFrom(own, foldActs(acts.get(customerId)), { customerId, now })
-    return differencesOf(stored.get(customerId) ?? [], after)
+    return differencesOf(entitlements.get(customerId) ?? [], after)
   })
-  await writeAccess(trx, environment, differences, now, causeOf)
 }
 
 /** An entitlement that differs from the stored one; null: none is stored, or none should be. */
@@ -184,7 +180,13 @@ export async function refreshDue(db: Db, clock: () => number): Promise<number> {
       const due = await loadDue(trx, now, MAX_PER_TRANSACTION)
       for (const [environment, own] of Map.groupBy(due, (one) => one.environment)) {
         const customerIds = [...new Set(own.map(({ customerId }) => customerId))]
-        await saveAccess(trx, environment, customerIds, now, () => ({ kind: 'clock', eventId: null }))
+        const [sources, acts, entitlements] = await pipelined([
+          loadSourcesOfCustomers(trx, environment, customerIds),
+          loadManualEvents(trx, environment, customerIds),
+          loadEntitlements(trx, environment, customerIds),
+        ])
+        const differences = accessDifferences(customerIds, { sources, acts, entitlements }, now)
+        await writeAccess(trx, environment, differences, now, () => ({ kind: 'clock', eventId: null }))
       }
       return due.length
     })

@@ -1,4 +1,4 @@
-import { sql } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 import { storedLookup } from '../../migrations/lookup-value.js'
 import { unpackHistory } from '../entitlements/history.js'
 import { ACCOUNT_FACTS, SEARCH_NAMES } from '../provider/accounts.js'
@@ -19,6 +19,7 @@ import {
   type CustomersTable,
   type Db,
   EVERY_ID,
+  type EventsTable,
   type PersonKey,
   type SourcesTable,
   type Tx,
@@ -44,22 +45,31 @@ export interface NamingEvent {
   readonly isOfOwnSource: boolean
 }
 
+/** What events change about customers: what was known of them, and what to save. */
+export interface LearntFacts {
+  readonly stored: ReadonlyMap<string, CustomerRecord>
+  readonly records: readonly CustomerRecord[]
+  readonly references: readonly CustomerReferencesTable[]
+}
+
 /**
- * Learns facts about customers from new events, once these events and their sources are stored; events without a
- * customer are skipped.
+ * Learns facts about customers from new events; events without a customer are skipped.
  *
  * Nearly every event repeats known facts. A repetition in a source of the customer's own is not stored: the values are
  * right, but `at` and `by` may be those of an earlier event with the same fact. If the value differs, the events
  * themselves decide which is the newest.
+ * @param ownEvents the events that name a customer, from the customer's own sources, with the new ones; from an instant
+ * on (epoch milliseconds)
  */
-export async function saveCustomerFacts(
-  trx: Tx,
+export async function learnFacts(
   environment: Environment,
   namingEvents: readonly NamingEvent[],
-): Promise<void> {
+  load: (customerIds: readonly string[]) => Promise<ReadonlyMap<string, CustomerRecord>>,
+  ownEvents: (customerId: string, since: number) => Promise<readonly NormalizedEvent[]>,
+): Promise<LearntFacts> {
   const byCustomer = Map.groupBy(namingEvents, ({ event }) => event.customerId)
   const named = [...byCustomer.keys()].filter((id) => id !== null)
-  const stored = await loadCustomers(trx, environment, named)
+  const stored = await load(named)
   const records: CustomerRecord[] = []
   const references: CustomerReferencesTable[] = []
   for (const customerId of named) {
@@ -80,14 +90,17 @@ export async function saveCustomerFacts(
       }
     }
     if (since < Number.POSITIVE_INFINITY) {
-      for (const event of await loadOwnEvents(trx, environment, customerId, since))
-        facts = addFacts(facts, event)
+      for (const event of await ownEvents(customerId, since)) facts = addFacts(facts, event)
     }
     const isNews = facts !== known.facts || deletedAt !== known.deletedAt || !stored.has(customerId)
     if (isNews) records.push({ customerId, facts, deletedAt })
   }
-  await saveCustomers(trx, environment, stored, records)
-  await saveReferences(trx, references)
+  return { stored, records, references }
+}
+
+export async function saveFacts(trx: Tx, environment: Environment, learnt: LearntFacts): Promise<void> {
+  await saveCustomers(trx, environment, learnt.stored, learnt.records)
+  await saveReferences(trx, learnt.references)
 }
 
 function replacesAny(before: CustomerFacts, after: CustomerFacts): boolean {
@@ -164,40 +177,39 @@ function textOf(facts: CustomerFacts): string {
   return JSON.stringify(Object.fromEntries(inOrder))
 }
 
-const selectHistories = lookupIn(
+/** The histories of a customer's sources. */
+export const loadHistoriesOf = lookupIn(
   'customer_id',
-  sql<Pick<SourcesTable, 'history' | 'newest_at'>>`select history, newest_at from sources where`,
+  sql<Pick<SourcesTable, 'kind' | 'source_id' | 'history' | 'newest_at'>>`
+    select kind, source_id, history, newest_at from sources where`,
 )
 
 const selectForms = bulkLookup(
   ['seq'],
-  sql<{ normalized: string | null }>`select normalized from events where`,
+  sql<Pick<Selectable<EventsTable>, 'seq' | 'normalized'>>`select seq, normalized from events where`,
 )
 
-/**
- * The events that name a customer, from the customer's own sources, unordered.
- * @param since leaves out earlier events (epoch milliseconds)
- */
-async function loadOwnEvents(
-  db: Db,
-  environment: Environment,
-  customerId: string,
-  since = Number.NEGATIVE_INFINITY,
-): Promise<readonly NormalizedEvent[]> {
-  const sources = await selectHistories(db, environment, [customerId])
+/** The events that name a customer, from the customer's own sources, unordered. */
+async function loadOwnEvents(db: Db, environment: Environment, customerId: string) {
+  const sources = await loadHistoriesOf(db, environment, [customerId])
   const seqs = sources
-    .filter(({ newest_at: newestAt }) => newestAt >= since)
     .flatMap(({ history }) => unpackHistory(history) ?? [])
-    .filter((event) => event.customerId === customerId && event.createdAt >= since)
+    .filter((event) => event.customerId === customerId)
     .map(({ seq }) => seq)
-  return (await loadForms(db, seqs)).filter((event) => event.customerId === customerId)
+  const forms = await loadForms(db, seqs)
+  return [...forms.values()].filter((event) => event.customerId === customerId)
 }
 
 /** Events by number; unreadable and removed ones are left out. */
-export async function loadForms(db: Db, seqs: readonly number[]): Promise<readonly NormalizedEvent[]> {
-  const keys = seqs.map((seq) => [seq])
-  const rows = await selectForms(db, keys)
-  return rows.flatMap(({ normalized }) => (normalized && eventInFormIfReadable(normalized)) || [])
+export async function loadForms(db: Db, seqs: readonly number[]) {
+  const rows = await selectForms(
+    db,
+    seqs.map((seq) => [seq]),
+  )
+  const events = rows.map(
+    ({ seq, normalized }) => [seq, normalized && eventInFormIfReadable(normalized)] as const,
+  )
+  return new Map(events.flatMap(([seq, event]) => (event ? [[seq, event] as const] : [])))
 }
 
 const deleteCustomers = lookupIn('customer_id', sql`delete from customers where`)

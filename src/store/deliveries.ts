@@ -2,7 +2,9 @@ import { CompiledQuery, sql } from 'kysely'
 import { BACKFILL_ENDPOINT, MANUAL_ENDPOINT } from '../provider/endpoint.js'
 import type { Environment } from '../provider/event.js'
 import { REPORTED_ID_PREFIX } from '../provider/ids.js'
+import { compareText } from '../provider/order.js'
 import { bulkUpsert } from './bulk.js'
+import { ask } from './engine.js'
 import { type DeliveredEvent, signedHeaders } from './events.js'
 import type { Database, Db, Tx } from './schema.js'
 
@@ -28,17 +30,25 @@ export interface DeliveryPace {
   readonly longestBefore: number
 }
 
-/** Adds new events to the pace of their endpoints: repeated deliveries are not arrivals. */
-export async function recordArrivals(trx: Tx, deliveries: readonly DeliveredEvent[]): Promise<void> {
-  // What Latchkey wrote itself came through no endpoint.
-  const arrived = deliveries.filter(({ headers }) => signedHeaders(headers) !== null)
-  if (arrived.length === 0) return
-  const before = await loadPaces(trx)
+/**
+ * Adds new events to the pace of their endpoints: repeated deliveries are not arrivals. The last write of a transaction:
+ * all that are under way write the same few rows.
+ * @param before from `loadPaces`
+ */
+export async function recordArrivals(
+  trx: Tx,
+  deliveries: readonly DeliveredEvent[],
+  before: ReadonlyMap<string, DeliveryPace>,
+): Promise<void> {
   const paces = new Map(before)
-  for (const { endpoint, receivedAt } of arrived) {
+  for (const { endpoint, receivedAt, headers } of deliveries) {
+    // What Latchkey wrote itself came through no endpoint.
+    if (signedHeaders(headers) === null) continue
     paces.set(endpoint, withArrival(paces.get(endpoint), receivedAt))
   }
   const changed = [...paces].filter(([endpoint, pace]) => pace !== before.get(endpoint))
+  // In one order, so that no two transactions wait for each other.
+  changed.sort(([a], [b]) => compareText(a, b))
   const rows = changed.map(([endpoint, pace]) => ({ endpoint, pace: JSON.stringify(pace) }))
   await upsertPaces(trx, rows)
 }
@@ -72,7 +82,7 @@ const upsertPaces = bulkUpsert('delivery_pace', ['endpoint'])
 
 /** By endpoint name, including endpoints that are not configured any more. */
 export async function loadPaces(db: Db): Promise<ReadonlyMap<string, DeliveryPace>> {
-  const { rows } = await db.executeQuery<Database['delivery_pace']>(SELECT_ALL)
+  const rows = await ask<Database['delivery_pace']>(db, SELECT_ALL)
   return new Map(rows.map(({ endpoint, pace }) => [endpoint, JSON.parse(pace) as DeliveryPace]))
 }
 

@@ -1,4 +1,4 @@
-import type { DialectAdapter, RawBuilder } from 'kysely'
+import type { CompiledQuery, DialectAdapter, RawBuilder } from 'kysely'
 import type { ColumnTypes } from '../../migrations/column-types.js'
 import { LatchkeyError } from '../errors.js'
 import type { Db } from './schema.js'
@@ -24,6 +24,8 @@ export type RowStatement = (row: EachRow) => RawBuilder<unknown>
  * a transaction.
  */
 export interface Engine extends DialectAdapter {
+  /** Whether each answer has to be waited for: then all that may be needed is asked for at once. */
+  readonly isRemote: boolean
   /** Column types for migrations. */
   readonly columnTypes: ColumnTypes
   /** Runs a statement for all these rows, and returns all results, unordered. */
@@ -47,6 +49,15 @@ export function placeIn(url: string): string {
 
 export function engineOf(db: Db): Engine {
   return db.getExecutor().adapter as Engine
+}
+
+/** The rows. In a transaction, the next statement may be sent before they come. */
+export async function ask<Row>(db: Db, query: CompiledQuery): Promise<Row[]> {
+  if (!db.isTransaction) return (await db.executeQuery<Row>(query)).rows
+  const sent = await db.getExecutor().provideConnection(async (connection) => ({
+    answer: connection.executeQuery<Row>(query),
+  }))
+  return (await sent.answer).rows
 }
 
 /**

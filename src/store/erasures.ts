@@ -1,16 +1,16 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { type RawBuilder, sql } from 'kysely'
+import { CompiledQuery, type RawBuilder, sql } from 'kysely'
 import { unpackHistory } from '../entitlements/history.js'
 import type { Environment, ManualEvent } from '../provider/event.js'
 import type { Redactable, Redacted } from '../provider/redact.js'
 import { forgetKeptOf } from './backfill.js'
 import { bulkInsert, lookupIn } from './bulk.js'
-import { deleteReferences, loadCustomers, saveCustomers } from './customers.js'
-import { engineOf } from './engine.js'
+import { deleteReferences, loadCustomers, loadHistoriesOf, saveCustomers } from './customers.js'
+import { ask, engineOf } from './engine.js'
 import { manualEventIn, setBody } from './events.js'
 import { forgetJoinLinks } from './join-links.js'
 import { forgetJobRecords } from './recompute.js'
-import type { Db, EventsTable, PersonKey, SourcesTable, Tx } from './schema.js'
+import type { Db, ErasuresTable, EventsTable, PersonKey, SourcesTable, Tx } from './schema.js'
 import { eventInForm, formOf } from './stored-form.js'
 
 /** The change by hand that erases somebody. */
@@ -29,11 +29,13 @@ export interface ErasureRecord extends PersonKey {
   readonly finishedAt: number | null
 }
 
+const SELECT_ERASED = CompiledQuery.raw('select environment, customer_id from erasures')
+
 /** The ids of all erased customers, by environment. */
 export type ErasedIds = ReadonlyMap<Environment, ReadonlySet<string>>
 
 export async function loadErasedIds(db: Db): Promise<ErasedIds> {
-  const rows = await db.selectFrom('erasures').select(['environment', 'customer_id']).execute()
+  const rows = await ask<Pick<ErasuresTable, 'environment' | 'customer_id'>>(db, SELECT_ERASED)
   const byEnvironment = Map.groupBy(rows, ({ environment }) => environment)
   return new Map([...byEnvironment].map(([key, own]) => [key, new Set(own.map((row) => row.customer_id))]))
 }
@@ -177,14 +179,9 @@ export async function loadSeqsOfPerson(db: Db, { environment, customerId }: Pers
   return found.map(({ seq }) => seq).sort((a, b) => a - b)
 }
 
-const selectHistoriesOf = lookupIn(
-  'customer_id',
-  sql<Pick<SourcesTable, 'history'>>`select history from sources where`,
-)
-
 /** The numbers of the events in a customer's sources that name them, or nobody. */
 export async function loadSeqsOfOwnSources(db: Db, { environment, customerId }: PersonKey) {
-  const sources = await selectHistoriesOf(db, environment, [customerId])
+  const sources = await loadHistoriesOf(db, environment, [customerId])
   return sources
     .flatMap(({ history }) => unpackHistory(history) ?? [])
     .filter((event) => (event.customerId ?? customerId) === customerId)

@@ -2,6 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { CompiledQuery, type Selectable, sql } from 'kysely'
 import type { Environment } from '../provider/event.js'
 import { bulkLookup } from './bulk.js'
+import { ask } from './engine.js'
 import type { Db, EventsTable, StoredDisposition } from './schema.js'
 
 /** Selects stored events of one environment; null: all. Instants are epoch milliseconds. */
@@ -111,8 +112,8 @@ const SELECT_NEWEST = CompiledQuery.raw('select seq from events order by seq des
 
 /** The `seq` of the newest stored event; 0 before the first. */
 export async function newestSeq(db: Db): Promise<number> {
-  const { rows } = await db.executeQuery<{ seq: number }>(SELECT_NEWEST)
-  return rows[0]?.seq ?? 0
+  const [newest] = await ask<{ seq: number }>(db, SELECT_NEWEST)
+  return newest?.seq ?? 0
 }
 
 export function matchesFilter(event: Omit<EventGlance, 'seq'>, filter: EventFilter): boolean {

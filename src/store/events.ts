@@ -8,7 +8,7 @@ import {
   type NormalizedEvent,
   type QuarantineReason,
 } from '../provider/event.js'
-import { bulkInsert, lookupAs, statementAbout } from './bulk.js'
+import { bulkInsert, lookupAs, pipelined, statementAbout } from './bulk.js'
 import { newestSeq } from './event-walk.js'
 import {
   type BodyColumns,
@@ -115,20 +115,21 @@ export const setBody = (left: Buffer | null, why: BodyRemovalReason, now: number
 
 const insert = bulkInsert('events')
 
-/** The number of the next stored event: a source's history contains it before the event is stored. */
-export async function nextSeq(trx: Tx): Promise<number> {
-  return (await newestSeq(trx)) + 1
+/** Rising numbers for so many new events: a source's history contains them before the events are stored. */
+export async function nextSeqs(trx: Tx, count: number): Promise<readonly number[]> {
+  const newest = await newestSeq(trx)
+  return Array.from({ length: count }, (_, i) => newest + 1 + i)
 }
 
 /**
- * Stores new events, numbered in order: none may be stored already, or come twice.
- * @param first from `nextSeq`, in the same transaction
+ * Stores new events: none may be stored already, or come twice.
+ * @param seqs their numbers, from `nextSeqs` in the same transaction
  */
-export async function insertEvents(trx: Tx, events: readonly NewEvent[], first?: number): Promise<void> {
-  const from = first ?? (await nextSeq(trx))
+export async function insertEvents(trx: Tx, events: readonly NewEvent[], seqs?: readonly number[]) {
+  const numbers = seqs ?? (await nextSeqs(trx, events.length))
   const isAnyRemoved = events.some(({ removed }) => removed !== undefined)
   const rows = events.map((event, i) => ({
-    seq: from + i,
+    seq: numbers[i] as number,
     ...deliveryColumns(event, isAnyRemoved),
     last_received_at: event.receivedAt,
     ...formColumns(event),
@@ -153,12 +154,21 @@ function deliveryColumns(delivered: DeliveredEvent, isAnyRemoved: boolean) {
   return { ...columns, body_removed: why, body_removed_at: at, body_bytes: bytes }
 }
 
-/** Which of these ids are stored already. */
-export const loadStoredIds = lookupAs(
+/** The hashes of the bodies that are stored under these ids, by id. */
+export const loadStoredHashes = lookupAs(
   'event_id',
-  sql<{ event_id: string }>`select event_id from events where`,
-  (rows): ReadonlySet<string> => new Set(rows.map((row) => row.event_id)),
+  sql<Pick<BodyColumns, 'event_id' | 'body_sha256'>>`select event_id, body_sha256 from events where`,
+  (rows): ReadonlyMap<string, string> => new Map(rows.map((row) => [row.event_id, row.body_sha256])),
 )
+
+/** Which of these ids are stored already. */
+export async function loadStoredIds(
+  db: Db,
+  environment: Environment,
+  eventIds: readonly string[],
+): Promise<ReadonlySet<string>> {
+  return new Set((await loadStoredHashes(db, environment, eventIds)).keys())
+}
 
 const updatePlaces = statementAbout(
   ({ values: [kind, id, seq], from }) =>
@@ -190,13 +200,10 @@ export async function setDispositions(
 }
 
 const countDeliveries = statementAbout(
-  ({ values: [count, newest, last, environment, id], from }) => sql<
-    Pick<BodyColumns, 'environment' | 'event_id' | 'body_sha256'>
-  >`
+  ({ values: [count, newest, last, environment, id], from }) => sql`
     update events set deliveries = deliveries + ${count},
       last_received_at = case when last_received_at < ${newest} then ${last} else last_received_at end ${from}
-    where environment = ${environment} and event_id = ${id}
-    returning environment, event_id, body_sha256`,
+    where environment = ${environment} and event_id = ${id}`,
 )
 
 const upsertConflicts = bulkInsert(
@@ -206,26 +213,22 @@ const upsertConflicts = bulkInsert(
 )
 
 /**
- * Counts each delivery on the stored event with its id, and returns those with another body. Such a body is stored
- * once, however often it comes; it never changes the stored event.
+ * Counts each delivery on the stored event with its id.
+ * @param conflicts those among them with another body. It is stored once, however often it comes, and never changes the
+ * stored event.
  */
-export async function recordDuplicates<Delivered extends DeliveredEvent>(
+export async function recordDuplicates(
   trx: Tx,
-  deliveries: readonly Delivered[],
-): Promise<readonly Delivered[]> {
+  deliveries: readonly DeliveredEvent[],
+  conflicts: readonly DeliveredEvent[],
+): Promise<void> {
   const keyOf = ({ environment, eventId }: DeliveredEvent) => eventKey(environment, eventId)
   const counted = tally(deliveries, keyOf).map(({ first, count, lastReceivedAt }) => {
     return [count, lastReceivedAt, lastReceivedAt, first.environment, first.eventId]
   })
-  const stored = await countDeliveries(trx, counted)
-  const storedBodies = new Map(
-    stored.map((row) => [eventKey(row.environment, row.event_id), row.body_sha256]),
-  )
-  const conflicts = deliveries.filter((one) => storedBodies.get(keyOf(one)) !== one.bodySha256)
   const others = tally(conflicts, (other) => `${keyOf(other)} ${other.bodySha256}`)
   const rows = others.map(({ first, count }) => ({ ...deliveryColumns(first, true), deliveries: count }))
-  await upsertConflicts(trx, rows)
-  return conflicts
+  await pipelined([countDeliveries(trx, counted), upsertConflicts(trx, rows)])
 }
 
 /** Combines deliveries with the same key, since a statement may change each row only once. */

@@ -105,7 +105,7 @@ async function pacesAfter(...batches: readonly (readonly Partial<Omit<NewEvent, 
   const db = await temporaryStore()
   for (const batch of batches) {
     const arrived = batch.map((one) => newEvent(undefined, one))
-    await db.transaction().execute((trx) => recordArrivals(trx, arrived))
+    await db.transaction().execute(async (trx) => recordArrivals(trx, arrived, await loadPaces(trx)))
   }
   return loadPaces(db)
 }

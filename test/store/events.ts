@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Kysely } from 'kysely'
 import type { Environment, PaymentEvent, SubscriptionEvent } from '../../src/provider/event.js'
 import type { EventPageFilter } from '../../src/store/event-walk.js'
-import { insertEvents, type NewEvent, recordDuplicates } from '../../src/store/events.js'
+import { insertEvents, loadStoredHashes, type NewEvent, recordDuplicates } from '../../src/store/events.js'
 import type { Database } from '../../src/store/schema.js'
 import { paymentEvent } from '../entitlements/events.js'
 import { temporaryStore } from './temporary-store.js'
@@ -47,7 +47,13 @@ export async function storeOf(events: readonly NewEvent[]): Promise<Kysely<Datab
 
 /** Deliveries of events that are stored: counted, and kept where their body is another. */
 export function deliverAgain(db: Kysely<Database>, ...deliveries: readonly NewEvent[]) {
-  return db.transaction().execute((trx) => recordDuplicates(trx, deliveries))
+  return db.transaction().execute(async (trx) => {
+    const ids = deliveries.map(({ eventId }) => eventId)
+    const stored = await loadStoredHashes(trx, 'live', ids)
+    const conflicts = deliveries.filter(({ eventId, bodySha256 }) => stored.get(eventId) !== bodySha256)
+    await recordDuplicates(trx, deliveries, conflicts)
+    return conflicts
+  })
 }
 
 export function everyEvent(told: Partial<EventPageFilter> = {}): EventPageFilter {

@@ -133,7 +133,7 @@ describe('the cost of a query does not grow with the number of stored rows:', ()
     ['where events belong', (db) => savePlaces(db, REPLACED)],
     ['places of events', (db) => placeEvents(db, MOVED)],
     ['dispositions', (db) => setDispositions(db, 'live', OUTCOMES)],
-    ['duplicates', (db) => recordDuplicates(db, DELIVERIES)],
+    ['duplicates', (db) => recordDuplicates(db, DELIVERIES, DELIVERIES)],
     ['ids of events', (db) => loadStoredIds(db, 'live', ['evt_1', 'evt_2'])],
     ['links of payments', (db) => loadLinks(db, 'live', ['pay_1', 'pay_2'])],
     ['sources', (db) => loadSources(db, 'live', SOURCES)],

@@ -14,7 +14,7 @@ import {
 } from 'kysely'
 import pg from 'pg'
 import { LatchkeyError } from '../../errors.js'
-import type { EachRow, Engine, Row, RowStatement } from '../engine.js'
+import { ask, type EachRow, type Engine, type Row, type RowStatement } from '../engine.js'
 import type { Database, Db } from '../schema.js'
 import { columnsOf, withoutNul } from './arrays.js'
 
@@ -140,6 +140,8 @@ function parserOf(oid: number, format?: 'text' | 'binary') {
 }
 
 class PostgresEngine extends PostgresAdapter implements Engine {
+  readonly isRemote = true
+
   /** The order of texts is that of their bytes, as everywhere in the program. */
   readonly columnTypes = {
     text: sql`text collate "C"`,
@@ -162,20 +164,25 @@ class PostgresEngine extends PostgresAdapter implements Engine {
     const types = columns.map((column) => column?.type ?? null)
     const known = this.#statements.get(statement) ?? new Map<string, PreparedStatement>()
     this.#statements.set(statement, known)
-    const prepared = known.get(types.join()) ?? {
-      sql: statement(eachOf(types)).compile(db).sql,
-      name: `each${this.#named}`,
-    }
-    if (!known.has(types.join())) this.#named += 1
+    const prepared = known.get(types.join()) ?? this.#prepare(statement(eachOf(types)).compile(db).sql)
     known.set(types.join(), prepared)
+    const { sql, name, isSilent } = prepared
     const parameters = columns.flatMap((column) => column?.array ?? [])
-    const query = { ...CompiledQuery.raw(prepared.sql, parameters), name: prepared.name }
-    if (!db.isTransaction) return (await db.executeQuery(query)).rows
-    // Its answer is awaited after the next statement may be sent: the server answers them in order.
-    const sent = await db.getExecutor().provideConnection(async (connection) => ({
-      answer: connection.executeQuery(query),
-    }))
-    return (await sent.answer).rows
+    const query = { ...CompiledQuery.raw(sql, parameters), name }
+    if (!isSilent || !db.isTransaction) return ask<unknown>(db, query)
+    await db
+      .getExecutor()
+      .provideConnection((connection) => (connection as PooledConnection).sendAhead(query))
+    return []
+  }
+
+  #prepare(sql: string): PreparedStatement {
+    this.#named += 1
+    return {
+      sql,
+      name: `each${this.#named}`,
+      isSilent: /^\s*(insert|update|delete)\b/.test(sql) && !/\breturning\b/.test(sql),
+    }
   }
 
   isOneOf(column: string, texts: readonly string[]): RawBuilder<boolean> {
@@ -193,8 +200,13 @@ class PostgresEngine extends PostgresAdapter implements Engine {
   async emptyLog() {}
 }
 
-/** A statement that every connection prepares once, under this name. */
-type PreparedStatement = Readonly<Record<'sql' | 'name', string>>
+interface PreparedStatement {
+  readonly sql: string
+  /** Under which every connection prepares it once. */
+  readonly name: string
+  /** Whether it only writes: nobody waits for its answer, which holds nothing. */
+  readonly isSilent: boolean
+}
 
 /** The rows as arrays, one for each column. A column of nulls has no type, and needs none as a literal. */
 function eachOf(types: readonly (string | null)[]): EachRow {
@@ -261,7 +273,7 @@ class PoolDriver implements Driver {
   async commitTransaction(connection: PooledConnection): Promise<void> {
     // It ends so after a failed statement, whose error somebody has caught.
     const last = await connection.run(connection.onlyReads ? 'commit' : this.#commit)
-    if (last?.command === 'ROLLBACK') throw new AbortedTransactionError()
+    if (last?.command === 'ROLLBACK') throw connection.failure ?? new AbortedTransactionError()
   }
 
   async rollbackTransaction(connection: PooledConnection): Promise<void> {
@@ -304,18 +316,45 @@ function ifHeld({ lease, holder }: NonNullable<OpenOptions['holding']>): string 
 
 const IN_FAILED_TRANSACTION = '25P02'
 
+/** Bounds the memory: a copy of a whole store is one transaction. */
+const SENT_AHEAD_AT_MOST = 16 * 1024 * 1024
+
 class PooledConnection implements DatabaseConnection {
   readonly #client: pg.PoolClient
   readonly #errorFor: (error: unknown) => unknown
   isBroken = false
   /** Whether its transaction does. */
   onlyReads = false
-  /** Why the transaction has failed: what was sent after it is only told that it has. */
+  /** The first error: what was sent after it is only told that the transaction has failed. */
   #failure: unknown
+  /** Bytes of the writes that have no answer yet. */
+  #sentAhead = 0
 
   constructor(client: pg.PoolClient, errorFor: (error: unknown) => unknown) {
     this.#client = client
     this.#errorFor = errorFor
+  }
+
+  /** Why the transaction has failed; undefined: it has not. */
+  get failure(): unknown {
+    return this.#failure === undefined ? undefined : this.#errorFor(this.#failure)
+  }
+
+  /**
+   * Sends a write whose answer nobody needs. What follows is executed after it; if it fails, so do all later statements,
+   * and the commit.
+   */
+  async sendAhead(query: CompiledQuery & { readonly name?: string }): Promise<void> {
+    let bytes = 0
+    for (const value of query.parameters)
+      if (typeof value === 'string' || Buffer.isBuffer(value)) bytes += value.length
+    this.#sentAhead += bytes
+    const answer = this.executeQuery(query)
+      .catch(() => {})
+      .finally(() => {
+        this.#sentAhead -= bytes
+      })
+    if (this.#sentAhead > SENT_AHEAD_AT_MOST) await answer
   }
 
   async executeQuery<Answer>(
@@ -342,7 +381,7 @@ class PooledConnection implements DatabaseConnection {
       // Lost, or without an answer for too long.
       this.isBroken ||= !(error instanceof pg.DatabaseError)
       const isConsequence = error instanceof pg.DatabaseError && error.code === IN_FAILED_TRANSACTION
-      if (!isConsequence) this.#failure = error
+      if (!isConsequence) this.#failure ??= error
       throw this.#errorFor(this.#failure ?? error)
     }
   }

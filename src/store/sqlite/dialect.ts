@@ -104,6 +104,7 @@ function guardedReads(sqlite: Sqlite.Database, errorFor: ErrorFor): Prepare {
 }
 
 class SqliteEngine extends SqliteAdapter implements Engine {
+  readonly isRemote = false
   readonly #prepare: Prepare
   readonly #texts = new WeakMap<RowStatement, string>()
 
