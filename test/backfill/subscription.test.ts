@@ -184,17 +184,18 @@ describe('a paid cycle that no event tells', () => {
     ])
   })
 
-  it.each<[string, readonly NormalizedEvent[]]>([
-    ['', []],
-    [' and is charged back', [pay('evt_p5', 'payment.chargeback', 'pay_3', PERIOD + 12 * DAY)]],
+  const chargedBack = pay('evt_p5', 'payment.chargeback', 'pay_3', PERIOD + 12 * DAY)
+  it.each<[string, number, readonly NormalizedEvent[]]>([
+    ['a year', PERIOD + 375 * DAY, []],
+    ['a year, and is charged back', PERIOD + 375 * DAY, [chargedBack]],
+    // By two equal cycles, the second one would have begun by now, but after all payments.
+    ['a quarter, and is charged back', PERIOD + 100 * DAY, [chargedBack]],
   ])(
-    'is not paid by the charge of a plan change that begins the cycle again%s, and is listed with others',
-    (_, more) => {
+    'is not paid by the charge of a plan change that begins a cycle of %s, and is listed with others',
+    (_, due, more) => {
       const charge = pay('evt_p3', 'payment.authorized', 'pay_3', PERIOD + 10 * DAY, { productId: 'pro_b' })
       const upgrade = sub('evt_s3', 'subscription.updated', PERIOD + 10 * DAY, { productId: 'pro_b' })
       const stored = [...BEGUN, PAID_AGAIN, charge, upgrade, ...more]
-      // A year from the upgrade: by two equal cycles, the second one would begin in half a year.
-      const due = PERIOD + 375 * DAY
       const record = subscriptionRecord({
         ...{ currentCycle: 2, currentCycleDueAt: isoMinute(due) },
         ...{ updatedAt: isoMinute(PERIOD + 12 * DAY), productId: 'pro_b' },
