@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 
 /** Then a fresh process goes on. */
-const SEEDS_EACH = 20
+const SEEDS_EACH = 50
 const SCRIPTS = join(import.meta.dirname, '..', '..', 'scripts')
 
 export async function runLong(args: readonly string[]): Promise<number> {

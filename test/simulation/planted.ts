@@ -72,10 +72,10 @@ const BUGS: readonly Bug[] = [
     wrong: 'goodUntil: validUntil === asOf ? sentAt : Infinity,',
   },
   {
-    name: 'stream: what is stored while a page is read comes twice',
+    name: 'stream: clients at different places share a page',
     file: 'src/handlers/change-stream.ts',
-    right: 'client.cursor = changes.at(-1)?.cursor ?? newest',
-    wrong: 'client.cursor = newest',
+    right: `\`\${environment} \${cursor}\`)`,
+    wrong: 'environment)',
   },
   {
     name: 'stream: it goes on from now, wherever it was cut',
