@@ -22,16 +22,9 @@ export function ProblemBox({ problem, retry }: { readonly problem: Problem; read
       <p>
         <strong>{message}</strong> {TODO[code]}
       </p>
-      {issues.length > 0 && (
-        <ul>
-          {issues.map(({ path, message: said }) => (
-            <li key={path}>
-              {path === '' ? '' : `${path}: `}
-              {said}
-            </li>
-          ))}
-        </ul>
-      )}
+      {issues.map(({ path, message: said }) => (
+        <p key={path}>{path === '' ? said : `${path}: ${said}`}</p>
+      ))}
       <p class="faint">
         {code}
         {requestId !== null && ` · request ${requestId}`}
@@ -52,9 +45,9 @@ interface AnswerProps<Data> {
 
 /** Shows an answer once it is there, and what is wrong with it. */
 export function Answer<Data>({ query, children }: AnswerProps<Data>) {
-  const { data, problem, isLoading, isStale, reload } = query
+  const { data, problem, isLoading, reload } = query
   return (
-    <div aria-busy={isLoading} class={isStale ? 'stale' : undefined}>
+    <div class="sections" aria-busy={isLoading}>
       {problem !== null && !isLoading && <ProblemBox problem={problem} retry={reload} />}
       {data === undefined ? isLoading && <Loading /> : children(data)}
     </div>
@@ -62,7 +55,7 @@ export function Answer<Data>({ query, children }: AnswerProps<Data>) {
 }
 
 export function Loading() {
-  return <p class="faint loading">Loading…</p>
+  return <p class="faint">Loading…</p>
 }
 
 /** Where there is nothing: says so, and what to do. */
@@ -70,17 +63,15 @@ export function Empty({ children }: { readonly children: ComponentChildren }) {
   return <div class="empty">{children}</div>
 }
 
-/** One part of a page, with its heading. */
-export function Section({
-  title,
-  aside,
-  children,
-}: {
+interface SectionProps {
   readonly title: string
   /** Beside the heading: buttons, a filter. */
   readonly aside?: ComponentChildren
   readonly children: ComponentChildren
-}) {
+}
+
+/** One part of a page, with its heading. */
+export function Section({ title, aside, children }: SectionProps) {
   return (
     <section class="section">
       <header>
@@ -94,40 +85,32 @@ export function Section({
 
 export type Tone = 'good' | 'warn' | 'bad' | 'plain'
 
-/** Tones of the words that the API has for states; others are plain. */
-const TONES: Readonly<Record<string, Tone>> = {
-  ...{ active: 'good', ok: 'good', applied: 'good', delivered: 'good', done: 'good' },
-  ...{
-    ending: 'warn',
-    held: 'warn',
-    warn: 'warn',
-    retrying: 'warn',
-    due: 'warn',
-    parked: 'warn',
-    paused: 'warn',
-  },
-  ...{ limited: 'warn', pending: 'warn', running: 'warn', unconfirmed: 'warn' },
-  ...{ settled: 'good', gained: 'good', lost: 'bad' },
-  ...{ blocked: 'bad', fail: 'bad', failed: 'bad', quarantined: 'bad', stopped: 'bad', charged_back: 'bad' },
+/** The words that the API has for states, by their tone; others are plain. */
+const WORDS: Readonly<Record<Exclude<Tone, 'plain'>, string>> = {
+  good: 'active ok applied delivered done settled gained',
+  warn: 'ending held warn retrying due parked paused limited pending running unconfirmed',
+  bad: 'blocked fail failed quarantined stopped charged_back lost',
+}
+const TONES = new Map<string, Tone>(
+  (['good', 'warn', 'bad'] as const).flatMap((tone) =>
+    WORDS[tone].split(' ').map((word) => [word, tone] as const),
+  ),
+)
+
+interface BadgeProps {
+  readonly children: string
+  readonly tone?: Tone
 }
 
 /** A state in a word. The word says it, not the color alone. */
-export function Badge({
-  children,
-  tone = TONES[children] ?? 'plain',
-}: {
-  readonly children: string
-  readonly tone?: Tone
-}) {
+export function Badge({ children, tone = TONES.get(children) ?? 'plain' }: BadgeProps) {
   return <span class={`badge ${tone}`}>{children.replaceAll('_', ' ')}</span>
 }
 
+type Fact = readonly [name: string, value: ComponentChildren]
+
 /** Names and values. */
-export function Facts({
-  of,
-}: {
-  readonly of: readonly (readonly [name: string, value: ComponentChildren])[]
-}) {
+export function Facts({ of }: { readonly of: readonly Fact[] }) {
   return (
     <dl class="facts">
       {of.map(([name, value]) => (
@@ -162,9 +145,9 @@ export function Table<Row>({ caption, rows, columns, keyOf, empty }: TableProps<
   if (rows.length === 0) return <Empty>{empty}</Empty>
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard.
-    <section class="scrolls" aria-label={caption} tabIndex={0}>
-      <table>
-        <caption class="unseen">{caption}</caption>
+    <section class="overflow-x-auto" aria-label={caption} tabIndex={0}>
+      <table class="w-full">
+        <caption class="sr-only">{caption}</caption>
         <thead>
           <tr>
             {columns.map(({ title, isNumber }) => (
@@ -190,18 +173,17 @@ export function Table<Row>({ caption, rows, columns, keyOf, empty }: TableProps<
   )
 }
 
+type PagedTableProps<Row> = Omit<TableProps<Row>, 'rows'> & { readonly pages: Pages<Row> }
+
 /** A list by pages as a table, with a button for more. */
-export function PagedTable<Row>({
-  pages,
-  ...table
-}: Omit<TableProps<Row>, 'rows'> & { readonly pages: Pages<Row> }) {
+export function PagedTable<Row>({ pages, ...table }: PagedTableProps<Row>) {
   const { data, problem, isLoading, hasMore, more, reload } = pages
   return (
-    <div aria-busy={isLoading}>
+    <div class="sections" aria-busy={isLoading}>
       {problem !== null && <ProblemBox problem={problem} retry={data === undefined ? reload : more} />}
       {data === undefined ? isLoading && <Loading /> : <Table rows={data} {...table} />}
       {hasMore && (
-        <button type="button" class="more" onClick={more} disabled={isLoading}>
+        <button type="button" onClick={more} disabled={isLoading}>
           {isLoading ? 'Loading…' : 'More'}
         </button>
       )}
