@@ -5,7 +5,7 @@ import { day } from '../shared/days.js'
 import { Go } from '../shared/links.js'
 import { useGet, useList } from '../shared/list.js'
 import { Listing, Title } from '../shared/page.js'
-import { Answer, Badge, Facts, Section } from '../shared/show.js'
+import { Answer, Badge } from '../shared/show.js'
 import { Id, Text } from '../shared/text.js'
 import { CustomerLink } from '../shared/things.js'
 import { Time } from '../shared/time.js'
@@ -101,27 +101,6 @@ export function Product({ ids: { productId = '' } }: PageProps) {
         />
         <Go to="/products" text="All products" />
       </Title>
-      <Section title="What it gives">
-        <Answer query={useGet('/products')}>
-          {({ products }) => {
-            const own = products.find((one) => one.productId === productId)
-            return (
-              <Facts
-                of={[
-                  ['Id', <Id>{productId}</Id>],
-                  ['With access now', own?.active ?? 0],
-                  ['Features', <Names of={own?.features ?? []} />],
-                  ['Roles and groups', <Targets of={own?.targets ?? []} />],
-                  [
-                    'Named in the config',
-                    own?.configured ? 'yes' : 'no: it gives neither features nor roles',
-                  ],
-                ]}
-              />
-            )
-          }}
-        </Answer>
-      </Section>
       <Numbers productId={productId} />
       <Listing
         title="Who has access now"

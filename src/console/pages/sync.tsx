@@ -106,6 +106,14 @@ function Pausing({ isPaused, onClose }: ActProps & { readonly isPaused: boolean 
 /** So many customers are named before it is approved. */
 const NAMED = 20
 
+function customersOf(calls: readonly { readonly customerId: string }[]): string {
+  const more = calls.length > NAMED ? ` and ${calls.length - NAMED} more` : ''
+  return `${calls
+    .map(({ customerId }) => customerId)
+    .slice(0, NAMED)
+    .join(', ')}${more}`
+}
+
 function HeldRemovals({ onClose }: ActProps) {
   const { environment } = useSession()
   const [hash, setHash] = useState<string | null>(null)
@@ -114,15 +122,10 @@ function HeldRemovals({ onClose }: ActProps) {
     setHash(held.length === 0 ? null : shown)
     if (held.length === 0) return <p>No removal waits in {environment} now. Look at the other environment.</p>
     const targets = [...Map.groupBy(held, ({ target }) => target)]
-    const customers = [...new Set(held.map(({ customerId }) => customerId))]
     return (
       <>
         <strong>{counted(held.length, 'removal')}</strong>
-        <Facts of={targets.map(([target, { length }]) => [target, length])} />
-        <p>
-          <Text>{customers.slice(0, NAMED).join(', ')}</Text>
-          {customers.length > NAMED && ` and ${customers.length - NAMED} more`}
-        </p>
+        <Facts of={targets.map(([target, calls]) => [target, <Text>{customersOf(calls)}</Text>])} />
         <p>{`This is the plan ${shown}. If it is another one once you confirm, nothing is removed.`}</p>
       </>
     )
