@@ -54,7 +54,6 @@ export function Changes() {
           <Button key={0} text="Today" onClick={show(0)} />,
         ]}
         pages={pages}
-        keyOf={({ cursor }) => cursor}
         columns={columns}
         empty={
           pages.hasMore

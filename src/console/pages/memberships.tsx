@@ -65,7 +65,6 @@ export function Memberships() {
           )
         }
         pages={pages}
-        keyOf={({ target, accountId }) => `${target} ${accountId}`}
         columns={[
           { title: 'Customer', cell: (one) => <CustomerLink id={one.customerId} /> },
           { title: 'Account', cell: ({ accountId }) => <Text>{accountId}</Text> },
@@ -78,11 +77,7 @@ export function Memberships() {
           { title: 'Next attempt', cell: ({ nextAttemptAt }) => <Time at={nextAttemptAt} never="" /> },
           { title: 'Retry', cell: (one) => <Retry of={one} stopped={stopped(one)} onClose={pages.reload} /> },
         ]}
-        empty={
-          Object.keys(filter).length > 0
-            ? 'None matches. Choose another state, or another role or group.'
-            : 'There is none: customers get one with access to a product that has a role or group, and an account there.'
-        }
+        empty="None matches. Customers get one with access to a product that has a role or group, and an account there."
       />
     </>
   )

@@ -41,7 +41,6 @@ export function Messages() {
           { label: 'Type', name: 'type', options: TYPES },
         ]}
         pages={pages}
-        keyOf={({ id, webhook }) => `${id} ${webhook}`}
         columns={[
           { title: 'Queued', cell: ({ queuedAt }) => <Time at={queuedAt} /> },
           { title: 'Message', cell: ({ id }) => <Id>{id}</Id> },
@@ -55,11 +54,7 @@ export function Messages() {
           { title: 'Next attempt', cell: ({ nextAttemptAt }) => <Time at={nextAttemptAt} never="" /> },
           { title: 'Replay', cell: (message) => <ReplayOne message={message} onClose={pages.reload} /> },
         ]}
-        empty={
-          Object.keys(filter).length > 0
-            ? 'No message matches: choose another address, status or type.'
-            : 'No message was queued in the last 30 days. Each change of access makes one for each address of sync.webhooks.'
-        }
+        empty="No message matches in the last 30 days. Each change of access makes one for each address of `sync.webhooks`."
       />
     </>
   )

@@ -98,7 +98,6 @@ function Compared({ of: { inForce, configured } }: { readonly of: Policies }) {
         <Badge tone={count === 0 ? 'good' : 'warn'}>{count === 0 ? 'the same' : `${count} differ`}</Badge>
       }
       rows={rows}
-      keyOf={({ rule }) => rule}
       columns={[
         { title: 'Rule', cell: ({ rule }) => rule },
         { title: 'In force', cell: ({ now }) => now },
@@ -153,7 +152,6 @@ interface JobPanelProps {
   /** What it says before the first one. */
   readonly none: ComponentChildren
   readonly aside: ComponentChildren
-  /** Above what it found. */
   readonly notes?: ComponentChildren
   readonly children: (done: Done) => ComponentChildren
 }

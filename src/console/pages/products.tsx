@@ -26,7 +26,6 @@ export function Products() {
             <Listing
               title="Products"
               rows={products}
-              keyOf={({ productId }) => productId}
               columns={[
                 { title: 'Product', cell: (one) => <Name of={one} /> },
                 { title: 'Id', cell: ({ productId }) => <Id>{productId}</Id> },
@@ -39,7 +38,6 @@ export function Products() {
             <Listing
               title="Features"
               rows={[...new Set(products.flatMap(({ features }) => features))].sort()}
-              keyOf={(feature) => feature}
               columns={[
                 { title: 'Feature', cell: (feature) => <Text>{feature}</Text> },
                 {
@@ -106,7 +104,6 @@ export function Product({ ids: { productId = '' } }: PageProps) {
         title="Who has access now"
         caption="Customers with access"
         pages={useList('/products/{productId}/customers', {}, { ids: { productId } })}
-        keyOf={({ customerId }) => customerId}
         columns={[
           { title: 'Customer', cell: ({ customerId }) => <CustomerLink id={customerId} /> },
           { title: 'Status', cell: ({ status }) => <Badge>{status}</Badge> },

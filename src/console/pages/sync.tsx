@@ -164,7 +164,6 @@ function Platforms({ of: { unreachable, platforms } }: { readonly of: Status }) 
         ...unreachable.map((one) => ({ ...one, state: 'unreachable', until: null })),
         ...refusing.map(({ reason, ...one }) => ({ ...one, since: null, reason: reason?.message ?? '' })),
       ]}
-      keyOf={({ platform, state }) => `${platform} ${state}`}
       columns={[
         { title: 'Platform', cell: ({ platform }) => <Text>{platform}</Text> },
         { title: 'State', cell: ({ state }) => <Badge tone="bad">{state}</Badge> },
@@ -198,7 +197,6 @@ function Targets({ of }: { readonly of: readonly Target[] }) {
       title="Roles and groups"
       caption="Roles and groups, with how many memberships are in which state"
       rows={of}
-      keyOf={({ environment, target }) => `${environment} ${target}`}
       columns={[
         { title: 'Role or group', cell: ({ target }) => toMemberships(target, target) },
         { title: 'Calls', cell: ({ state }) => <Badge>{state}</Badge> },
@@ -228,7 +226,6 @@ function Webhooks({ of }: { readonly of: readonly Webhook[] }) {
       title="Outbound webhooks"
       aside={<Go to="/sync/messages" text="All messages" />}
       rows={of}
-      keyOf={({ id }) => id}
       columns={[
         { title: 'Address', cell: ({ id }) => messages(id, id) },
         { title: 'Where', cell: ({ origin }) => <Text>{origin}</Text> },
@@ -291,7 +288,6 @@ function Check() {
           caption="What the platforms say"
           aside={<Button text="Check now" onClick={() => setCount(count + 1)} />}
           rows={findings}
-          keyOf={({ about, message }) => `${about} ${message}`}
           columns={[
             { title: 'About', cell: ({ about }) => <Text>{about}</Text> },
             { title: 'Finding', cell: ({ ok }) => <Badge>{ok ? 'ok' : 'fail'}</Badge> },

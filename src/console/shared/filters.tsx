@@ -40,16 +40,9 @@ export function Select({ label, options, none, value, onChange, look = 'field' }
   )
 }
 
-interface FilterProps {
-  readonly label: string
+interface ChooseProps extends Pick<SelectProps, 'label' | 'options' | 'none'> {
   /** Of the parameter. */
   readonly name: string
-}
-
-interface ChooseProps extends FilterProps {
-  readonly options: Options
-  /** What an address without the parameter means; by default, everything. */
-  readonly none?: string
 }
 
 /** A parameter that is one of a few values, or none. */
@@ -59,7 +52,7 @@ export function Choose({ name, none = 'all', ...rest }: ChooseProps) {
   return <Select look="choice" none={none} value={value} onChange={choose} {...rest} />
 }
 
-interface DayProps extends FilterProps {
+interface DayProps extends Pick<ChooseProps, 'label' | 'name'> {
   /** What the address says, or means without the parameter. */
   readonly value: string
   /** What else the address must say once this is chosen. */

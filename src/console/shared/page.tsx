@@ -43,7 +43,7 @@ export const Refresh = ({ of: { reload, isLoading } }: RefreshProps) => (
   <Button text="Refresh" isDisabled={isLoading} onClick={reload} />
 )
 
-type ListingProps<Row> = Omit<Parameters<typeof Table<Row>>[0], 'caption' | 'rows'> & {
+type ListingProps<Row> = Omit<Parameters<typeof Table<Row>>[0], 'caption' | 'keyOf' | 'rows'> & {
   readonly title: string
   /** What it lists, if the title does not say that. */
   readonly caption?: string
@@ -62,6 +62,7 @@ export function Listing<Row>({
   children,
   ...list
 }: ListingProps<Row>) {
+  const same = { caption, keyOf: (row: Row): string => JSON.stringify(row) }
   const controls = (
     <Filters fields={fields}>
       {aside}
@@ -71,7 +72,7 @@ export function Listing<Row>({
   return (
     <Section title={title} aside={controls}>
       {children}
-      {'pages' in list ? <PagedTable caption={caption} {...list} /> : <Table caption={caption} {...list} />}
+      {'pages' in list ? <PagedTable {...list} {...same} /> : <Table {...list} {...same} />}
     </Section>
   )
 }
