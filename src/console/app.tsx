@@ -7,6 +7,8 @@ import { PAGES, type PageEntry, type PageProps } from './pages/pages.js'
 import { idsIn, Link, navigate, setParameters, usePlace } from './router.js'
 import { SessionContext, type SignedIn, useAddress, useSession } from './session.js'
 import { Dialog } from './shared/confirm.js'
+import { Select } from './shared/filters.js'
+import { Button } from './shared/page.js'
 import { useTheme, useZone } from './shared/preferences.js'
 import { Badge, Empty, Facts, Loading, ProblemBox } from './shared/show.js'
 import { Text } from './shared/text.js'
@@ -85,7 +87,13 @@ function Frame() {
       </header>
       <main id="main" tabIndex={-1}>
         <Boundary key={path}>
-          {page === undefined ? <NotFound /> : <Page page={page} ids={idsIn(page.path, path) ?? {}} />}
+          {page === undefined && (
+            <Empty>
+              <h1>There is no such page</h1>
+              <p>The address may be cut off. Go to the overview, or search for a customer.</p>
+            </Empty>
+          )}
+          {page !== undefined && <Page page={page} ids={idsIn(page.path, path) ?? {}} />}
         </Boundary>
       </main>
       {isHelpOpen && <Help pages={shown} onClose={() => setHelpOpen(false)} />}
@@ -112,19 +120,6 @@ function Page({ page, ids }: PageProps & { readonly page: PageEntry }) {
   // A newer version of the console has other files.
   if (problem !== null) throw new Error('This page could not be loaded. Load the console again.')
   return data === undefined ? <Loading /> : <data.Shown ids={ids} />
-}
-
-function NotFound() {
-  const address = useAddress()
-  return (
-    <Empty>
-      <h1>There is no such page</h1>
-      <p>
-        The address may be cut off. Go to the <Link to={address('/')}>overview</Link>, or search for a
-        customer.
-      </p>
-    </Empty>
-  )
 }
 
 type SearchInput = RefObject<HTMLInputElement | null>
@@ -170,34 +165,11 @@ function Search({ input }: { readonly input: SearchInput }) {
   )
 }
 
-interface ChoiceProps<Word> {
-  readonly label: string
-  /** Each with its title. */
-  readonly words: readonly (readonly [Word, string])[]
-  readonly chosen: Word
-  readonly choose: (word: Word) => void
-}
-
-function Choice<Word extends string>({ label, words, chosen, choose }: ChoiceProps<Word>) {
-  return (
-    <select
-      aria-label={label}
-      value={chosen}
-      onChange={({ currentTarget: { selectedIndex } }) => choose(words[selectedIndex]?.[0] ?? chosen)}
-    >
-      {words.map(([word, title]) => (
-        <option value={word}>{title}</option>
-      ))}
-    </select>
-  )
-}
-
-const THEMES = [
-  ['system', 'Colors as the system'] as const,
-  ['light', 'Light'] as const,
-  ['dark', 'Dark'] as const,
-]
-const ZONES = [['local', 'Times in your zone'] as const, ['utc', 'Times in UTC'] as const]
+const THEMES = [['system', 'as the system'], 'light', 'dark'] as const
+const ZONES = [
+  ['local', 'in your zone'],
+  ['utc', 'in UTC'],
+] as const
 
 function Settings({ openHelp }: { readonly openHelp: () => void }) {
   const { key, environments, environment, defaultEnvironment, version } = useSession()
@@ -214,11 +186,12 @@ function Settings({ openHelp }: { readonly openHelp: () => void }) {
         <Badge tone={environment === 'live' ? 'plain' : 'warn'}>{environment}</Badge>
       )}
       {environments.length > 1 && (
-        <Choice
+        <Select
           label="Environment"
-          words={environments.map((one) => [one, one])}
-          chosen={environment}
-          choose={(one) =>
+          look="choice"
+          options={environments}
+          value={environment}
+          onChange={(one) =>
             setParameters({ environment: one === defaultEnvironment ? null : one, cursor: null })
           }
         />
@@ -228,14 +201,10 @@ function Settings({ openHelp }: { readonly openHelp: () => void }) {
           <Text>{key}</Text>
         </summary>
         <div class="absolute right-0 z-3 grid w-48 gap-2 rounded-lg border border-line bg-panel p-3 shadow-lg">
-          <Choice label="Colors" words={THEMES} chosen={theme} choose={setTheme} />
-          <Choice label="Times" words={ZONES} chosen={zone} choose={setZone} />
-          <button type="button" onClick={openHelp}>
-            Keyboard
-          </button>
-          <button type="button" onClick={() => void leave()}>
-            Sign out
-          </button>
+          <Select label="Colors" options={THEMES} value={theme} onChange={setTheme} />
+          <Select label="Times" options={ZONES} value={zone} onChange={setZone} />
+          <Button text="Keyboard" onClick={openHelp} />
+          <Button text="Sign out" onClick={() => void leave()} />
           <p class="faint">Latchkey {version}</p>
         </div>
       </details>
@@ -279,9 +248,7 @@ function Help({ pages, onClose }: { readonly pages: readonly PageEntry[]; readon
         ]}
       />
       <footer>
-        <button type="button" class="primary" onClick={onClose}>
-          Close
-        </button>
+        <Button text="Close" onClick={onClose} />
       </footer>
     </Dialog>
   )

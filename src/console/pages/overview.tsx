@@ -1,10 +1,12 @@
 /* What runs, and what needs somebody. */
 
 import { useEffect, useState } from 'preact/hooks'
-import { answerOf, api, type Environment, type Schemas } from '../api.js'
+import { answerOf, api, type Schemas } from '../api.js'
 import { useSession } from '../session.js'
-import { Chart } from '../shared/chart.js'
+import { Chart, type Series } from '../shared/chart.js'
+import { useGet } from '../shared/list.js'
 import { useChanges } from '../shared/live.js'
+import { Button, Title } from '../shared/page.js'
 import { Answer, Badge, type Column, Empty, Facts, Section, Table } from '../shared/show.js'
 import { Text } from '../shared/text.js'
 import { durationText, Time } from '../shared/time.js'
@@ -24,15 +26,14 @@ export function Overview() {
   }, [])
   return (
     <>
-      <div class="title">
-        <h1>Overview</h1>
+      <Title text="Overview">
         {live === 'on' && <Badge tone="good">up to date</Badge>}
         {live === 'connecting' && <Badge tone="warn">connecting</Badge>}
-      </div>
-      {may('admin') && <Deliveries environment={environment} round={round} />}
+      </Title>
+      {may('admin') && <Deliveries round={round} />}
       {may('admin', 'ofBoth') && <Daemon round={round} />}
       {may('admin', 'ofBoth') && <Findings />}
-      {may('admin') && <LastBackfill environment={environment} />}
+      {may('admin') && <LastBackfill />}
       {!may('admin') && (
         <Empty>
           <p>The state of the daemon needs a key with the scope admin. Search for a customer above.</p>
@@ -42,8 +43,7 @@ export function Overview() {
   )
 }
 
-interface PartProps {
-  readonly environment: Environment
+interface Round {
   /** Another number: look again. */
   readonly round: number
 }
@@ -77,19 +77,16 @@ const ENDPOINT_COLUMNS: readonly Column<Deliveries['endpoints'][number]>[] = [
   },
 ]
 
-function Deliveries({ environment, round }: PartProps) {
-  const deliveries = useQuery(
-    (signal) => answerOf(api.GET('/deliveries', { params: { query: { environment } }, signal })),
-    [environment],
-    round,
-  )
+function Deliveries({ round }: Round) {
+  const deliveries = useGet('/deliveries', {}, round)
   return (
     <Section title="Deliveries in the last hour">
       <Answer query={deliveries}>
         {({ minutes, acknowledged: ms, endpoints }) => {
           const counts = OUTCOMES.map(([name, label, color]) => {
             const values = minutes.map((minute) => minute[name])
-            return { label, color, values, total: values.reduce((sum, one) => sum + one, 0) }
+            const kind = name === 'applied' ? 'bars' : 'line'
+            return { label, color, values, kind, total: values.reduce((sum, one) => sum + one, 0) } as const
           })
           const within = ms === null ? 'none so far' : `${ms.p50Ms} ms (half), ${ms.p99Ms} ms (99 %)`
           return (
@@ -120,12 +117,7 @@ function Deliveries({ environment, round }: PartProps) {
 }
 
 interface DeliveryChartProps {
-  readonly counts: readonly {
-    readonly label: string
-    readonly color: string
-    readonly total: number
-    readonly values: readonly number[]
-  }[]
+  readonly counts: readonly (Series & { readonly total: number })[]
   /** The minute of the last value. */
   readonly last: string
 }
@@ -139,17 +131,12 @@ function DeliveryChart({ counts, last }: DeliveryChartProps) {
     <Chart
       summary={`Deliveries a minute: ${counts.map(({ label, total }) => `${total} ${label}`).join(', ')}.`}
       times={Array.from({ length: 60 }, (_, index) => Date.parse(last) + (index - 59) * 60_000)}
-      series={counts.map(({ label, color, values }) => ({
-        label,
-        color,
-        values: [...unknown, ...values],
-        kind: label === 'applied' ? 'bars' : 'line',
-      }))}
+      series={counts.map((one) => ({ ...one, values: [...unknown, ...one.values] }))}
     />
   )
 }
 
-function Daemon({ round }: Pick<PartProps, 'round'>) {
+function Daemon({ round }: Round) {
   const status = useQuery((signal) => answerOf(api.GET('/status', { signal })), [], round)
   return (
     <Section title="Daemon">
@@ -215,11 +202,7 @@ const FINDING_COLUMNS: readonly Column<Schemas['Findings']['findings'][number]>[
 
 function Findings() {
   const doctor = useQuery((signal) => answerOf(api.GET('/doctor', { signal })), [])
-  const again = (
-    <button type="button" onClick={doctor.reload} disabled={doctor.isLoading}>
-      Check again
-    </button>
-  )
+  const again = <Button text="Check again" onClick={doctor.reload} isDisabled={doctor.isLoading} />
   return (
     <Section title="What the doctor found" aside={again}>
       <Answer query={doctor}>
@@ -246,11 +229,8 @@ const NO_BACKFILL = (
   </Empty>
 )
 
-function LastBackfill({ environment }: Pick<PartProps, 'environment'>) {
-  const backfills = useQuery(
-    (signal) => answerOf(api.GET('/backfills', { params: { query: { environment, limit: 1 } }, signal })),
-    [environment],
-  )
+function LastBackfill() {
+  const backfills = useGet('/backfills', { limit: 1 })
   return (
     <Section title="Last backfill">
       <Answer query={backfills}>

@@ -88,5 +88,9 @@ export function Chart({ summary, times, series, format = HOURS }: ChartProps) {
     }
   }, [drawn, theme, zone])
   // What it shows can be said without it.
-  return isFailed ? <p>{summary}</p> : <div class="chart" ref={place} role="img" aria-label={summary} />
+  return isFailed ? (
+    <p>{summary}</p>
+  ) : (
+    <div class="min-h-52 min-w-0" ref={place} role="img" aria-label={summary} />
+  )
 }

@@ -93,7 +93,7 @@ export function Confirm(props: ConfirmProps) {
           </label>
         )}
         {preview !== undefined && (
-          <div class="preview">
+          <div class="border-l-4 border-link bg-page px-3 py-2">
             <Answer query={seen}>{({ shown }) => shown}</Answer>
           </div>
         )}

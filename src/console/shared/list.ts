@@ -23,10 +23,10 @@ function ask<Answer>(path: Path, ids: Ids, query: Parameters, signal: AbortSigna
 }
 
 /** @param query null and undefined are left out */
-export function useGet<P extends Path>(path: P, query: Parameters = {}): Query<AnswerOf<P>> {
+export function useGet<P extends Path>(path: P, query: Parameters = {}, round = 0): Query<AnswerOf<P>> {
   const { environment } = useSession()
   const all = { environment, ...query }
-  return useQuery((signal) => ask(path, {}, all, signal), [path, all])
+  return useQuery((signal) => ask(path, {}, all, signal), [path, all], round)
 }
 
 /** So many are shown at once, and so many pages are read for them at most. */

@@ -15,8 +15,8 @@ function preference<const Word extends string>(name: string, words: readonly [Wo
   }
   const before = kept()
   const chosen: Signal<Word> = signal(words.find((one) => one === before) ?? words[0])
-  const choose = (word: Word): void => {
-    chosen.value = word
+  const choose = (word: string): void => {
+    chosen.value = words.find((one) => one === word) ?? words[0]
     try {
       window.localStorage.setItem(key, word)
     } catch {}
@@ -33,6 +33,7 @@ export function useTheme() {
   const [theme, choose] = useThemePreference()
   useEffect(() => {
     document.documentElement.dataset.theme = theme
+    document.documentElement.style.colorScheme = theme === 'system' ? 'light dark' : theme
   }, [theme])
   return [theme, choose] as const
 }

@@ -18,7 +18,7 @@ const TODO: Readonly<Record<string, string>> = {
 export function ProblemBox({ problem, retry }: { readonly problem: Problem; readonly retry?: () => void }) {
   const { message, code, requestId, issues } = problem
   return (
-    <div class="problem" role="alert">
+    <div class="problem border border-bad bg-bad-back" role="alert">
       <p>
         <strong>{message}</strong> {TODO[code]}
       </p>
@@ -73,8 +73,8 @@ interface SectionProps {
 /** One part of a page, with its heading. */
 export function Section({ title, aside, children }: SectionProps) {
   return (
-    <section class="section">
-      <header>
+    <section class="grid grid-cols-1 gap-3 rounded-lg border border-line bg-panel px-4 pt-3 pb-4">
+      <header class="flex flex-wrap items-center justify-between gap-2 *:min-w-0 *:max-w-full">
         <h2>{title}</h2>
         {aside}
       </header>
@@ -112,7 +112,7 @@ type Fact = readonly [name: string, value: ComponentChildren]
 /** Names and values. */
 export function Facts({ of }: { readonly of: readonly Fact[] }) {
   return (
-    <dl class="facts">
+    <dl class="grid grid-cols-[repeat(auto-fill,minmax(min(13rem,100%),1fr))] gap-x-5 gap-y-2">
       {of.map(([name, value]) => (
         <div key={name}>
           <dt>{name}</dt>
