@@ -7,7 +7,14 @@ import { compile } from 'tailwindcss'
 
 const ROOT = join(import.meta.dirname, '..')
 const SOURCES = join(ROOT, 'src', 'console')
-const BUNDLED_PACKAGES = ['preact', '@preact/signals', 'openapi-fetch', 'uplot', 'tailwindcss']
+const BUNDLED_PACKAGES = [
+  'preact',
+  '@preact/signals',
+  '@preact/signals-core',
+  'openapi-fetch',
+  'uplot',
+  'tailwindcss',
+]
 
 /** The content of each file of console/, by its name. */
 export async function builtConsole() {

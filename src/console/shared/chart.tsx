@@ -91,6 +91,6 @@ export function Chart({ summary, times, series, format = HOURS }: ChartProps) {
   return isFailed ? (
     <p>{summary}</p>
   ) : (
-    <div class="min-h-52 min-w-0" ref={place} role="img" aria-label={summary} />
+    <div class="min-h-52 min-w-0 **:min-w-0 **:border-0" ref={place} role="img" aria-label={summary} />
   )
 }

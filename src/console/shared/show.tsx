@@ -39,7 +39,7 @@ export function ProblemBox({ problem, retry }: { readonly problem: Problem; read
 }
 
 interface AnswerProps<Data> {
-  readonly query: Query<Data>
+  readonly query: Omit<Query<Data>, 'isStale'>
   readonly children: (data: Data) => ComponentChildren
 }
 
@@ -177,11 +177,12 @@ type PagedTableProps<Row> = Omit<TableProps<Row>, 'rows'> & { readonly pages: Pa
 
 /** A list by pages as a table, with a button for more. */
 export function PagedTable<Row>({ pages, ...table }: PagedTableProps<Row>) {
-  const { data, problem, isLoading, hasMore, more, reload } = pages
+  const { data, isLoading, hasMore, more, reload } = pages
   return (
-    <div class="sections" aria-busy={isLoading}>
-      {problem !== null && <ProblemBox problem={problem} retry={data === undefined ? reload : more} />}
-      {data === undefined ? isLoading && <Loading /> : <Table rows={data} {...table} />}
+    <div class="sections">
+      <Answer query={{ ...pages, reload: data === undefined ? reload : more }}>
+        {(rows) => <Table rows={rows} {...table} />}
+      </Answer>
       {hasMore && (
         <button type="button" onClick={more} disabled={isLoading}>
           {isLoading ? 'Loading…' : 'More'}

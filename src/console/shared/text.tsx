@@ -30,7 +30,13 @@ export function Id({ children }: { readonly children: string }) {
       <code>
         <Text>{children}</Text>
       </code>
-      <button type="button" class="quiet small" onClick={copy} aria-label={name} title="Copy">
+      <button
+        type="button"
+        class="small border-transparent bg-transparent"
+        onClick={copy}
+        aria-label={name}
+        title="Copy"
+      >
         ⧉
       </button>
     </span>

@@ -29,7 +29,12 @@ export function Toasts() {
       {toasts.value.map((one) => (
         <p class={`toast ${one.kind}`}>
           {one.text}
-          <button type="button" class="quiet small" aria-label="Close" onClick={() => close(one)}>
+          <button
+            type="button"
+            class="small border-transparent bg-transparent"
+            aria-label="Close"
+            onClick={() => close(one)}
+          >
             ×
           </button>
         </p>

@@ -9,7 +9,7 @@ export interface Query<Answer> {
   /** Of the last attempt; null if that went well. */
   readonly problem: Problem | null
   readonly isLoading: boolean
-  /** What is shown is older than a change, or than a failed attempt to read it again. */
+  /** Not to be acted on: the answer is being read, or the last attempt to read it failed. */
   readonly isStale: boolean
   /** Asks again, and keeps what is shown meanwhile. */
   readonly reload: () => void
