@@ -212,6 +212,10 @@ function Difference({ fingerprint, rebuild, onStale }: DifferenceProps) {
     // It may be refused for what somebody else began meanwhile.
     else rebuild.reload()
   }
+  const effects =
+    result === null
+      ? ''
+      : `Live and sandbox: ${result.gains} gain access, ${result.losses} lose it, and ${result.otherwise} change in another way. What came since the comparison may add to that. Roles, groups and webhooks follow. Deliveries are taken meanwhile.`
   const apply = (
     <Ask
       act="Apply"
@@ -219,7 +223,7 @@ function Difference({ fingerprint, rebuild, onStale }: DifferenceProps) {
       isDisabled={result === null || isRunning}
       title="Apply the configured policy"
       isDangerous
-      says={`Live and sandbox: ${result?.gains} gain access, ${result?.losses} lose it, and ${result?.otherwise} change in another way. What came since the comparison may add to that. Roles, groups and webhooks follow. Deliveries are taken meanwhile.`}
+      says={effects}
       onConfirm={async () => {
         await answerOf(api.POST('/policy/apply', { params: { query: { expect: fingerprint } } }))
         setCompared(null)
