@@ -65,6 +65,7 @@ export function Memberships() {
           )
         }
         pages={pages}
+        keyOf={({ target, accountId }) => `${target} ${accountId}`}
         columns={[
           { title: 'Customer', cell: (one) => <CustomerLink id={one.customerId} /> },
           { title: 'Account', cell: ({ accountId }) => <Text>{accountId}</Text> },

@@ -41,6 +41,7 @@ export function Messages() {
           { label: 'Type', name: 'type', options: TYPES },
         ]}
         pages={pages}
+        keyOf={({ id, webhook }) => `${id} ${webhook}`}
         columns={[
           { title: 'Queued', cell: ({ queuedAt }) => <Time at={queuedAt} /> },
           { title: 'Message', cell: ({ id }) => <Id>{id}</Id> },

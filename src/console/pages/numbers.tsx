@@ -1,24 +1,15 @@
 /* How many have access over time, and how many gained and lost it. */
 
-import type { Schemas } from '../api.js'
 import { usePlace } from '../router.js'
 import { statusWords } from '../shared/access.js'
 import { Chart } from '../shared/chart.js'
 import { DAY_MS, day, dayOf } from '../shared/days.js'
 import { Choose } from '../shared/filters.js'
 import { Go } from '../shared/links.js'
-import { useGet } from '../shared/list.js'
+import { type AnswerOf, useGet } from '../shared/list.js'
 import { Answer, type Column, Empty, Section, Table } from '../shared/show.js'
 
-/** As the API answers `GET /changes/summary`. */
-interface Period {
-  readonly from: string
-  readonly to: string
-  readonly gained: number
-  readonly lost: number
-  readonly lostBy: Readonly<Partial<Record<Schemas['Status'], number>>>
-  readonly active: number
-}
+type Period = AnswerOf<'/changes/summary'>['periods'][number]
 
 const sumOf = (periods: readonly Period[], name: 'gained' | 'lost'): number =>
   periods.reduce((sum, period) => sum + period[name], 0)

@@ -50,7 +50,7 @@ function Both() {
         {(both) => (
           <div class="sections">
             <Compared of={both} />
-            <Difference of={both} rebuild={rebuild} onStale={policy.reload} />
+            <Difference fingerprint={both.fingerprint} rebuild={rebuild} onStale={policy.reload} />
           </div>
         )}
       </Answer>
@@ -84,9 +84,7 @@ function rulesOf({ grantOn, revokeOn, lapseAfter, ...policy }: Rules) {
   ])
 }
 
-type Policies = AnswerOf<'/policy'>
-
-function Compared({ of: { inForce, configured } }: { readonly of: Policies }) {
+function Compared({ of: { inForce, configured, unfinishedRebuild } }: { readonly of: AnswerOf<'/policy'> }) {
   const others = rulesOf(configured)
   const rows = [...rulesOf(inForce)].map(([rule, now]) => ({ rule, now, other: others.get(rule) }))
   const count = rows.filter(({ now, other }) => now !== other).length
@@ -107,7 +105,14 @@ function Compared({ of: { inForce, configured } }: { readonly of: Policies }) {
         },
       ]}
       empty={null}
-    />
+    >
+      {count === 0 && !unfinishedRebuild && (
+        <p>
+          The configured policy is in force. To change it, edit <code>policy</code> in the config, run{' '}
+          <code>latchkey reload</code>, and find out here whose access changes before you apply it.
+        </p>
+      )}
+    </Listing>
   )
 }
 
@@ -152,12 +157,11 @@ interface JobPanelProps {
   /** What it says before the first one. */
   readonly none: ComponentChildren
   readonly aside: ComponentChildren
-  readonly notes?: ComponentChildren
   readonly children: (done: Done) => ComponentChildren
 }
 
 /** Starts a job, says how far it is, and what it found. */
-function JobPanel({ title, job, name, none, aside, notes, children }: JobPanelProps) {
+function JobPanel({ title, job, name, none, aside, children }: JobPanelProps) {
   function shown(data: Schemas['Job']): ComponentChildren {
     switch (data.state) {
       case 'none':
@@ -181,7 +185,6 @@ function JobPanel({ title, job, name, none, aside, notes, children }: JobPanelPr
   }
   return (
     <Section title={title} aside={<div class="filters">{aside}</div>}>
-      {notes}
       {job.refusal !== null && <ProblemBox problem={job.refusal} />}
       <Answer query={job}>{shown}</Answer>
     </Section>
@@ -189,19 +192,18 @@ function JobPanel({ title, job, name, none, aside, notes, children }: JobPanelPr
 }
 
 interface DifferenceProps {
-  readonly of: Policies
+  /** Of the configured policy. */
+  readonly fingerprint: string
   readonly rebuild: Job
   /** The configured policy may be another one by now. */
   readonly onStale: () => void
 }
 
-function Difference({ of, rebuild, onStale }: DifferenceProps) {
-  const { fingerprint, inForce, configured, unfinishedRebuild } = of
+function Difference({ fingerprint, rebuild, onStale }: DifferenceProps) {
   const diff = useJob('/policy/diff')
   /** The policy that this page has had compared: a result from before may be of another one. */
   const [compared, setCompared] = useState<string | null>(null)
   const isRunning = diff.isRunning || rebuild.isRunning
-  const isSame = JSON.stringify(inForce) === JSON.stringify(configured)
   const result = compared === fingerprint && diff.data?.state === 'done' && !diff.isLoading ? diff.data : null
 
   async function compare(): Promise<void> {
@@ -210,6 +212,10 @@ function Difference({ of, rebuild, onStale }: DifferenceProps) {
     // It may be refused for what somebody else began meanwhile.
     else rebuild.reload()
   }
+  const effects =
+    result === null
+      ? ''
+      : `Live and sandbox: ${result.gains} gain access, ${result.losses} lose it, and ${result.otherwise} change in another way. What came since the comparison may add to that. Roles, groups and webhooks follow. Deliveries are taken meanwhile.`
   const apply = (
     <Ask
       act="Apply"
@@ -217,7 +223,7 @@ function Difference({ of, rebuild, onStale }: DifferenceProps) {
       isDisabled={result === null || isRunning}
       title="Apply the configured policy"
       isDangerous
-      says={`Live and sandbox: ${result?.gains} gain access, ${result?.losses} lose it, and ${result?.otherwise} change in another way. What came since the comparison may add to that. Roles, groups and webhooks follow. Deliveries are taken meanwhile.`}
+      says={effects}
       onConfirm={async () => {
         await answerOf(api.POST('/policy/apply', { params: { query: { expect: fingerprint } } }))
         setCompared(null)
@@ -229,12 +235,6 @@ function Difference({ of, rebuild, onStale }: DifferenceProps) {
       }}
     />
   )
-  const notes = isSame && !unfinishedRebuild && (
-    <p>
-      The configured policy is in force. To change it, edit <code>policy</code> in the config, run{' '}
-      <code>latchkey reload</code>, and find out here whose access changes before you apply it.
-    </p>
-  )
   return (
     <JobPanel
       title="What the configured policy changes"
@@ -245,7 +245,6 @@ function Difference({ of, rebuild, onStale }: DifferenceProps) {
         <Button key="find" text="Find out" isDisabled={isRunning} onClick={() => void compare()} />,
         apply,
       ]}
-      notes={notes}
     >
       {(done) => (
         <>

@@ -3,7 +3,7 @@
 import { useSession } from '../session.js'
 import { day } from '../shared/days.js'
 import { Go } from '../shared/links.js'
-import { useGet, useList } from '../shared/list.js'
+import { type AnswerOf, useGet, useList } from '../shared/list.js'
 import { Listing, Title } from '../shared/page.js'
 import { Answer, Badge } from '../shared/show.js'
 import { Id, Text } from '../shared/text.js'
@@ -58,11 +58,9 @@ export function Products() {
   )
 }
 
-interface NameProps {
-  readonly of: { readonly productId: string; readonly name: string | null; readonly configured: boolean }
-}
+type Listed = AnswerOf<'/products'>['products'][number]
 
-function Name({ of: { productId, name, configured } }: NameProps) {
+function Name({ of: { productId, name, configured } }: { readonly of: Listed }) {
   return (
     <>
       <Go to={`/products/${encodeURIComponent(productId)}`} text={name ?? productId} />
@@ -71,10 +69,8 @@ function Name({ of: { productId, name, configured } }: NameProps) {
   )
 }
 
-const NONE = <span class="faint">none</span>
-
 const Names = ({ of }: { readonly of: readonly string[] }) =>
-  of.length === 0 ? NONE : <Text>{of.join(', ')}</Text>
+  of.length === 0 ? <span class="faint">none</span> : <Text>{of.join(', ')}</Text>
 
 /** Leads to the memberships, where the key may see them. */
 function Targets({ of }: { readonly of: readonly string[] }) {

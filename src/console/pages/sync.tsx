@@ -108,10 +108,8 @@ const NAMED = 20
 
 function customersOf(calls: readonly { readonly customerId: string }[]): string {
   const more = calls.length > NAMED ? ` and ${calls.length - NAMED} more` : ''
-  return `${calls
-    .map(({ customerId }) => customerId)
-    .slice(0, NAMED)
-    .join(', ')}${more}`
+  const named = calls.slice(0, NAMED).map(({ customerId }) => customerId)
+  return `${named.join(', ')}${more}`
 }
 
 function HeldRemovals({ onClose }: ActProps) {
@@ -226,6 +224,7 @@ function Webhooks({ of }: { readonly of: readonly Webhook[] }) {
       title="Outbound webhooks"
       aside={<Go to="/sync/messages" text="All messages" />}
       rows={of}
+      keyOf={({ id }) => id}
       columns={[
         { title: 'Address', cell: ({ id }) => messages(id, id) },
         { title: 'Where', cell: ({ origin }) => <Text>{origin}</Text> },

@@ -45,6 +45,8 @@ export const Refresh = ({ of: { reload, isLoading } }: RefreshProps) => (
 
 type ListingProps<Row> = Omit<Parameters<typeof Table<Row>>[0], 'caption' | 'keyOf' | 'rows'> & {
   readonly title: string
+  /** Needed where rows have buttons or what opens: by default a row that changes is another one. */
+  readonly keyOf?: (row: Row) => string
   /** What it lists, if the title does not say that. */
   readonly caption?: string
   readonly fields?: readonly Field[]
@@ -57,12 +59,13 @@ type ListingProps<Row> = Omit<Parameters<typeof Table<Row>>[0], 'caption' | 'key
 export function Listing<Row>({
   title,
   caption = title,
+  keyOf = JSON.stringify,
   fields = [],
   aside,
   children,
   ...list
 }: ListingProps<Row>) {
-  const same = { caption, keyOf: (row: Row): string => JSON.stringify(row) }
+  const same = { caption, keyOf }
   const controls = (
     <Filters fields={fields}>
       {aside}
