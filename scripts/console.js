@@ -1,12 +1,20 @@
 // Bundles the operator's console: its script in parts, of which the page loads what it needs, and its style.
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { rolldown } from 'rolldown'
+import { compile } from 'tailwindcss'
 
 const ROOT = join(import.meta.dirname, '..')
 const SOURCES = join(ROOT, 'src', 'console')
-const BUNDLED_PACKAGES = ['preact', 'openapi-fetch', 'uplot']
+const BUNDLED_PACKAGES = [
+  'preact',
+  '@preact/signals',
+  '@preact/signals-core',
+  'openapi-fetch',
+  'uplot',
+  'tailwindcss',
+]
 
 /** The content of each file of console/, by its name. */
 export async function builtConsole() {
@@ -26,8 +34,8 @@ export async function builtConsole() {
   await bundle.close()
   const scripts = output.map(({ fileName, code }) => [fileName, code])
   const [entry] = output.filter(({ isEntry }) => isEntry)
-  const styles = [join(ROOT, 'node_modules', 'uplot', 'dist', 'uPlot.min.css'), join(SOURCES, 'style.css')]
-  const style = hashed('style', 'css', styles.map((name) => readFileSync(name, 'utf8')).join('\n'))
+  const charts = readFileSync(join(ROOT, 'node_modules', 'uplot', 'dist', 'uPlot.min.css'), 'utf8')
+  const style = hashed('style', 'css', `${await builtStyle()}\n${charts}`)
   const icon = hashed('icon', 'svg', readFileSync(join(SOURCES, 'icon.svg'), 'utf8'))
   const licenses = hashed('licenses', 'txt', BUNDLED_PACKAGES.map(licenseOf).join('\n'))
   const page = readFileSync(join(SOURCES, 'index.html'), 'utf8')
@@ -36,6 +44,24 @@ export async function builtConsole() {
     .replace('{icon}', icon[0])
     .replace('{licenses}', licenses[0])
   return new Map([...scripts, style, icon, licenses, ['index.html', page]])
+}
+
+/** The style sheet, with the rules of Tailwind for the classes that it and the pages use. */
+async function builtStyle() {
+  const { build } = await compile(readFileSync(join(SOURCES, 'style.css'), 'utf8'), {
+    base: SOURCES,
+    loadStylesheet: async (id, base) => {
+      const path = join(ROOT, 'node_modules', id, 'index.css')
+      return { path, base, content: readFileSync(path, 'utf8') }
+    },
+  })
+  const pages = readdirSync(SOURCES, { recursive: true }).filter((name) => name.endsWith('.tsx'))
+  const classes = pages.flatMap((name) =>
+    [...readFileSync(join(SOURCES, name), 'utf8').matchAll(/class="([^"]+)"/g)].flatMap(([, names]) =>
+      names.split(' '),
+    ),
+  )
+  return build(classes.sort())
 }
 
 function hashed(name, extension, content) {

@@ -129,7 +129,7 @@ const MAY_IMPORT: Readonly<
 const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   errors: [],
   client: [],
-  console: [/^preact(\/hooks)?$/, /^openapi-fetch$/, /^uplot$/],
+  console: [/^preact(\/hooks)?$/, /^@preact\/signals$/, /^openapi-fetch$/, /^uplot$/],
   provider: [/^zod$/, /^node:crypto$/],
   entitlements: [],
   migrations: [/^kysely(\/migration)?$/, /^node:crypto$/],

@@ -1,5 +1,6 @@
 /* The API of the daemon, under the session of this browser. */
 
+import { signal } from '@preact/signals'
 import createClient from 'openapi-fetch'
 import type { components, paths } from '../../openapi.js'
 import { now } from './now.js'
@@ -48,14 +49,8 @@ export class Problem extends Error {
   }
 }
 
-type Listener = () => void
-const endings = new Set<Listener>()
-
-/** Calls back once the session has ended: its key was revoked, or nobody used it for eight hours. */
-export function onSessionEnd(listener: Listener): Listener {
-  endings.add(listener)
-  return () => endings.delete(listener)
-}
+/** Whether the session has ended: its key was revoked, or nobody used it for eight hours. */
+export const hasEnded = signal(false)
 
 /** The answer of a call. @throws Problem */
 export async function answerOf<Answer>(
@@ -67,7 +62,7 @@ export async function answerOf<Answer>(
   })
   if (response.ok && data !== undefined) return data
   const problem = new Problem(response.status, Object(error) as Partial<Schemas['Problem']>)
-  if (problem.code === 'session_ended') for (const tell of endings) tell()
+  if (problem.code === 'session_ended') hasEnded.value = true
   throw problem
 }
 

@@ -1,14 +1,16 @@
 /* The frame around every page: who is signed in, where one can go, and what went wrong. */
 
-import { Component, type ComponentChildren, type ComponentType } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
-import { answerOf, api, onSessionEnd, signOut } from './api.js'
+import type { ComponentChildren, RefObject } from 'preact'
+import { useEffect, useErrorBoundary, useRef, useState } from 'preact/hooks'
+import { answerOf, api, hasEnded, signOut } from './api.js'
 import { PAGES, type PageEntry, type PageProps } from './pages/pages.js'
-import { idsIn, Link, navigate, type Place, setParameters, usePlace } from './router.js'
-import { environmentIn, SessionContext, type SignedIn, useAddress, useSession } from './session.js'
+import { idsIn, Link, navigate, setParameters, usePlace } from './router.js'
+import { SessionContext, type SignedIn, useAddress, useSession } from './session.js'
 import { Dialog } from './shared/confirm.js'
+import { Select } from './shared/filters.js'
+import { Button } from './shared/page.js'
 import { useTheme, useZone } from './shared/preferences.js'
-import { Badge, Empty, Loading, ProblemBox } from './shared/show.js'
+import { Badge, Empty, Facts, Loading, ProblemBox } from './shared/show.js'
 import { Text } from './shared/text.js'
 import { Toasts, toast } from './shared/toast.js'
 import { problemOf, useQuery } from './shared/use-query.js'
@@ -16,29 +18,21 @@ import { SignIn } from './sign-in.js'
 
 export function App() {
   useTheme()
-  const place = usePlace()
-  const session = useQuery<SignedIn | 'nobody'>(
+  const { data, problem, reload } = useQuery<SignedIn | 'nobody'>(
     (signal) =>
       answerOf(api.GET('/console/session', { signal })).catch((error: unknown) => {
-        if (problemOf(error).code === 'session_ended') return 'nobody' as const
+        if (problemOf(error).code === 'session_ended') return 'nobody'
         throw error
       }),
     [],
   )
-  const [hasEnded, setEnded] = useState(false)
-  useEffect(() => onSessionEnd(() => setEnded(true)), [])
-  const { data, problem, isLoading, reload } = session
-
   const content = () => {
-    if (data === undefined) {
-      if (isLoading || problem === null) return <Loading />
-      return <ProblemBox problem={problem} retry={reload} />
-    }
-    if (data === 'nobody' || hasEnded)
-      return <SignIn place={place} hasEnded={hasEnded && data !== 'nobody'} />
+    if (data === undefined)
+      return problem === null ? <Loading /> : <ProblemBox problem={problem} retry={reload} />
+    if (data === 'nobody' || hasEnded.value) return <SignIn hasEnded={data !== 'nobody'} />
     return (
       <SessionContext.Provider value={data}>
-        <Frame place={place} />
+        <Frame />
       </SessionContext.Provider>
     )
   }
@@ -50,45 +44,41 @@ export function App() {
   )
 }
 
-const isFor = ({ scopes }: PageEntry, own: SignedIn): boolean =>
-  scopes.some((one) => own.scopes.includes(one))
+const isFor = ({ scope }: PageEntry, own: SignedIn): boolean => scope === null || own.scopes.includes(scope)
 
-function Frame({ place }: { readonly place: Place }) {
+function Frame() {
+  const { path } = usePlace()
   const session = useSession()
   const address = useAddress()
   const [isHelpOpen, setHelpOpen] = useState(false)
   // Signed in already: by another tab, or once more by a link that was used.
   useEffect(() => {
-    if (place.path === '/sign-in') navigate(address('/'), true)
+    if (path === '/sign-in') navigate(address('/'), true)
   })
-  const shown = PAGES.filter((page) => page.nav !== undefined && isFor(page, session))
+  const shown = PAGES.filter((page) => page.nav !== null && isFor(page, session))
   const search = useRef<HTMLInputElement>(null)
   useKeys(shown, search, () => setHelpOpen(true))
-  const found = PAGES.flatMap((page) => {
-    const ids = idsIn(page.path, place.path)
-    return ids === null ? [] : [{ page, ids }]
-  })[0]
+  const page = PAGES.find((one) => idsIn(one.path, path) !== null)
   // `/customers/cus_1` belongs to Customers.
-  const isCurrent = ({ path }: PageEntry): boolean =>
-    path === '/' ? place.path === '/' : `${place.path}/`.startsWith(`${path}/`)
+  const isCurrent = (of: string): boolean => (of === '/' ? path === '/' : `${path}/`.startsWith(`${of}/`))
 
   return (
     <>
-      <a class="skip" href="#main">
+      <a class="sr-only focus:not-sr-only" href="#main">
         Skip to the content
       </a>
-      <header class="top">
-        <Link class="brand" to={address('/')}>
+      <header class="flex flex-wrap items-center gap-x-4 gap-y-1 border-b border-line bg-panel px-4 py-1">
+        <Link class="font-bold no-underline" to={address('/')}>
           Latchkey
         </Link>
-        <nav aria-label="Pages">
-          {shown.map((page) => (
+        <nav class="flex flex-wrap gap-1" aria-label="Pages">
+          {shown.map(({ path: to, title }) => (
             <Link
-              key={page.path}
-              to={address(page.path)}
-              {...(isCurrent(page) && { 'aria-current': 'page' })}
+              class="rounded-md px-2 py-1 text-text no-underline hover:bg-plain-back aria-[current]:bg-plain-back"
+              to={address(to)}
+              aria-current={isCurrent(to) ? 'page' : undefined}
             >
-              {page.title}
+              {title}
             </Link>
           ))}
         </nav>
@@ -96,53 +86,45 @@ function Frame({ place }: { readonly place: Place }) {
         <Settings openHelp={() => setHelpOpen(true)} />
       </header>
       <main id="main" tabIndex={-1}>
-        <Boundary key={place.path}>{found === undefined ? <NotFound /> : <Page {...found} />}</Boundary>
+        <Boundary key={path}>
+          {page === undefined && (
+            <Empty>
+              <h1>There is no such page</h1>
+              <p>The address may be cut off. Go to the overview, or search for a customer.</p>
+            </Empty>
+          )}
+          {page !== undefined && <Page page={page} ids={idsIn(page.path, path) ?? {}} />}
+        </Boundary>
       </main>
       {isHelpOpen && <Help pages={shown} onClose={() => setHelpOpen(false)} />}
     </>
   )
 }
 
-function Page({ page, ids }: { readonly page: PageEntry; readonly ids: PageProps['ids'] }) {
+function Page({ page, ids }: PageProps & { readonly page: PageEntry }) {
   const session = useSession()
-  const [loaded, setLoaded] = useState<{
-    readonly page: PageEntry
-    readonly Shown: ComponentType<PageProps>
-  } | null>(null)
-  const [problem, setProblem] = useState<unknown>(null)
+  const { data, problem } = useQuery(async () => ({ Shown: await page.load() }), [page.path])
   useEffect(() => {
     document.title = `${page.title} · Latchkey`
-    page.load().then((Shown) => setLoaded({ page, Shown }), setProblem)
   }, [page])
   if (!isFor(page, session)) {
     return (
       <Empty>
         <p>
-          This page needs a key with the scope {page.scopes.join(' or ')}. The key <Text>{session.key}</Text>{' '}
-          does not have it: sign in with another one.
+          This page needs a key with the scope {page.scope}. The key <Text>{session.key}</Text> does not have
+          it: sign in with another one.
         </p>
       </Empty>
     )
   }
   // A newer version of the console has other files.
   if (problem !== null) throw new Error('This page could not be loaded. Load the console again.')
-  return loaded?.page === page ? <loaded.Shown ids={ids} /> : <Loading />
+  return data === undefined ? <Loading /> : <data.Shown ids={ids} />
 }
 
-function NotFound() {
-  const address = useAddress()
-  return (
-    <Empty>
-      <h1>There is no such page</h1>
-      <p>
-        The address may be cut off. Go to the <Link to={address('/')}>overview</Link>, or search for a
-        customer.
-      </p>
-    </Empty>
-  )
-}
+type SearchInput = RefObject<HTMLInputElement | null>
 
-function Search({ input }: { readonly input: { current: HTMLInputElement | null } }) {
+function Search({ input }: { readonly input: SearchInput }) {
   const address = useAddress()
   const { may } = useSession()
   const { path, parameters } = usePlace()
@@ -151,16 +133,16 @@ function Search({ input }: { readonly input: { current: HTMLInputElement | null 
     // Not what is being typed: that is ahead of the address.
     if (input.current !== null && input.current !== document.activeElement) input.current.value = query
   }, [query])
+  const search = (event: Event): void => {
+    event.preventDefault()
+    const typed = input.current?.value.trim() ?? ''
+    if (typed !== '') navigate(address('/customers', { query: typed }))
+  }
   return (
-    <search>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          const query = input.current?.value.trim() ?? ''
-          if (query !== '') navigate(address('/customers', { query }))
-        }}
-      >
+    <search class="ml-auto max-w-md flex-[1_1_12rem]">
+      <form onSubmit={search}>
         <input
+          class="w-full"
           ref={input}
           type="search"
           aria-label="Search customers"
@@ -183,75 +165,46 @@ function Search({ input }: { readonly input: { current: HTMLInputElement | null 
   )
 }
 
+const THEMES = [['system', 'as the system'], 'light', 'dark'] as const
+const ZONES = [
+  ['local', 'in your zone'],
+  ['utc', 'in UTC'],
+] as const
+
 function Settings({ openHelp }: { readonly openHelp: () => void }) {
-  const { key, environments, environment, version } = useSession()
+  const { key, environments, environment, defaultEnvironment, version } = useSession()
   const [theme, setTheme] = useTheme()
   const [zone, setZone] = useZone()
+  const leave = (): Promise<void> =>
+    signOut().then(
+      () => window.location.assign('/console/sign-in'),
+      () => toast('You are still signed in: the daemon did not do it. Try again.', 'bad'),
+    )
   return (
-    <div class="settings">
-      {environments.length > 1 ? (
-        <select
-          aria-label="Environment"
-          class={`environment ${environment}`}
-          value={environment}
-          onChange={({ currentTarget }) => {
-            const { value } = currentTarget
-            const chosen = environments.find((one) => one === value) ?? environment
-            const isDefault = chosen === environmentIn(new URLSearchParams(), environments)
-            setParameters({ environment: isDefault ? null : chosen, cursor: null })
-          }}
-        >
-          {environments.map((one) => (
-            <option key={one} value={one}>
-              {one}
-            </option>
-          ))}
-        </select>
-      ) : (
+    <div class="flex items-center gap-2">
+      {environments.length === 1 && (
         <Badge tone={environment === 'live' ? 'plain' : 'warn'}>{environment}</Badge>
       )}
-      <details class="menu">
-        <summary>
+      {environments.length > 1 && (
+        <Select
+          label="Environment"
+          look="choice"
+          options={environments}
+          value={environment}
+          onChange={(one) =>
+            setParameters({ environment: one === defaultEnvironment ? null : one, cursor: null })
+          }
+        />
+      )}
+      <details class="relative">
+        <summary class="max-w-40 cursor-pointer truncate p-1">
           <Text>{key}</Text>
         </summary>
-        <div>
-          <label class="field">
-            <span>Colors</span>
-            <select
-              value={theme}
-              onChange={({ currentTarget: { value } }) =>
-                setTheme(value === 'light' || value === 'dark' ? value : 'system')
-              }
-            >
-              <option value="system">as the system</option>
-              <option value="light">light</option>
-              <option value="dark">dark</option>
-            </select>
-          </label>
-          <label class="field">
-            <span>Times</span>
-            <select
-              value={zone}
-              onChange={({ currentTarget: { value } }) => setZone(value === 'utc' ? 'utc' : 'local')}
-            >
-              <option value="local">in your zone</option>
-              <option value="utc">in UTC</option>
-            </select>
-          </label>
-          <button type="button" onClick={openHelp}>
-            Keyboard
-          </button>
-          <button
-            type="button"
-            onClick={() =>
-              void signOut().then(
-                () => window.location.assign('/console/sign-in'),
-                () => toast('You are still signed in: the daemon did not do it. Try again.', 'bad'),
-              )
-            }
-          >
-            Sign out
-          </button>
+        <div class="absolute right-0 z-3 grid w-48 gap-2 rounded-lg border border-line bg-panel p-3 shadow-lg">
+          <Select label="Colors" options={THEMES} value={theme} onChange={setTheme} />
+          <Select label="Times" options={ZONES} value={zone} onChange={setZone} />
+          <Button text="Keyboard" onClick={openHelp} />
+          <Button text="Sign out" onClick={() => void leave()} />
           <p class="faint">Latchkey {version}</p>
         </div>
       </details>
@@ -260,11 +213,7 @@ function Settings({ openHelp }: { readonly openHelp: () => void }) {
 }
 
 /** `/` searches, `?` helps, and `g` with a letter goes to a page. */
-function useKeys(
-  pages: readonly PageEntry[],
-  search: { readonly current: HTMLInputElement | null },
-  openHelp: () => void,
-): void {
+function useKeys(pages: readonly PageEntry[], search: SearchInput, openHelp: () => void): void {
   const address = useAddress()
   const isGoing = useRef(false)
   useEffect(() => {
@@ -287,44 +236,26 @@ function useKeys(
 }
 
 function Help({ pages, onClose }: { readonly pages: readonly PageEntry[]; readonly onClose: () => void }) {
-  const keys: readonly (readonly [string, string])[] = [
-    ['/', 'search for a customer'],
-    ['↓', 'from the search, go to the first customer found'],
-    ['?', 'show this help'],
-    ['Esc', 'close a dialog'],
-    ...pages.map(({ nav, title }) => [`g ${nav}`, `go to ${title}`] as const),
-  ]
   return (
     <Dialog title="Keyboard" onClose={onClose}>
-      <dl class="facts">
-        {keys.map(([key, what]) => (
-          <div key={key}>
-            <dt>
-              <kbd>{key}</kbd>
-            </dt>
-            <dd>{what}</dd>
-          </div>
-        ))}
-      </dl>
+      <Facts
+        of={[
+          ['/', 'search for a customer'],
+          ['↓', 'from the search, go to the first customer found'],
+          ['?', 'show this help'],
+          ['Esc', 'close a dialog'],
+          ...pages.map(({ nav, title }) => [`g ${nav}`, `go to ${title}`] as const),
+        ]}
+      />
       <footer>
-        <button type="button" class="primary" onClick={onClose}>
-          Close
-        </button>
+        <Button text="Close" onClick={onClose} />
       </footer>
     </Dialog>
   )
 }
 
 /** Shows a bug instead of an empty page. */
-class Boundary extends Component<{ readonly children: ComponentChildren }, { readonly error: unknown }> {
-  override state = { error: null }
-
-  override componentDidCatch(error: unknown): void {
-    this.setState({ error })
-  }
-
-  override render() {
-    const { error } = this.state
-    return error === null ? this.props.children : <ProblemBox problem={problemOf(error)} />
-  }
+function Boundary({ children }: { readonly children: ComponentChildren }) {
+  const [error] = useErrorBoundary()
+  return error === undefined ? children : <ProblemBox problem={problemOf(error)} />
 }

@@ -1,7 +1,7 @@
 /* Addresses: every view of the console has one, which can be sent to somebody else. */
 
+import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
 
 const BASE = '/console'
 
@@ -13,28 +13,31 @@ export interface Place {
 
 function placeNow(): Place {
   const { pathname, search } = window.location
-  return {
-    path: pathname.slice(BASE.length).replace(/\/+$/, '') || '/',
-    parameters: new URLSearchParams(search),
-  }
+  const path = pathname.slice(BASE.length).replace(/\/+$/, '') || '/'
+  return { path, parameters: new URLSearchParams(search) }
 }
 
-/** The address of a view, with its parameters; those that are null, undefined or empty are left out. */
-export function addressOf(path: string, parameters: Parameters = {}): string {
-  const given = Object.entries(parameters).flatMap(([name, value]) =>
-    value === null || value === undefined || value === '' ? [] : [[name, String(value)]],
-  )
-  return `${BASE}${path}${given.length === 0 ? '' : `?${new URLSearchParams(given)}`}`
+const place = signal(placeNow())
+const moved = (): void => {
+  place.value = placeNow()
 }
+window.addEventListener('popstate', moved)
+
+export const usePlace = (): Place => place.value
 
 export type Parameters = Readonly<Record<string, string | number | boolean | null | undefined>>
 
-const MOVED = 'latchkey-moved'
+/** The address of a view, with its parameters; those that are null, undefined or empty are left out. */
+export function addressOf(path: string, parameters: Parameters = {}): string {
+  const given = Object.entries(parameters).filter(([, value]) => (value ?? '') !== '')
+  const query = new URLSearchParams(given.map(([name, value]) => [name, String(value)]))
+  return `${BASE}${path}${query.size === 0 ? '' : `?${query}`}`
+}
 
 /** Goes to another view. @param address of `addressOf`; @param replacing leaves nothing to go back to */
 export function navigate(address: string, replacing = false): void {
   window.history[replacing ? 'replaceState' : 'pushState'](null, '', address)
-  window.dispatchEvent(new Event(MOVED))
+  moved()
 }
 
 /** Changes parameters of this view: a filter, a page, the environment. */
@@ -43,44 +46,22 @@ export function setParameters(changed: Parameters, replacing = false): void {
   navigate(addressOf(path, { ...Object.fromEntries(parameters), ...changed }), replacing)
 }
 
-export function usePlace(): Place {
-  const [place, setPlace] = useState(placeNow)
-  useEffect(() => {
-    const moved = (): void => setPlace(placeNow())
-    window.addEventListener('popstate', moved)
-    window.addEventListener(MOVED, moved)
-    return () => {
-      window.removeEventListener('popstate', moved)
-      window.removeEventListener(MOVED, moved)
-    }
-  }, [])
-  return place
-}
-
 /** The ids in a path, such as `{ customerId }` by `/customers/:customerId`; null if the path is another one. */
 export function idsIn(pattern: string, path: string): Readonly<Record<string, string>> | null {
-  const [names, parts] = [pattern.split('/'), path.split('/')]
-  if (names.length !== parts.length) return null
-  const ids: Record<string, string> = {}
-  for (const [index, name] of names.entries()) {
-    const part = parts[index] ?? ''
-    if (!name.startsWith(':')) {
-      if (name !== part) return null
-      continue
-    }
-    try {
-      ids[name.slice(1)] = decodeURIComponent(part)
-    } catch {
-      return null
-    }
+  const found = new RegExp(`^${pattern.replaceAll(/:(\w+)/g, '(?<$1>[^/]+)')}$`).exec(path)
+  if (found === null) return null
+  try {
+    const ids = Object.entries(found.groups ?? {})
+    return Object.fromEntries(ids.map(([name, id]) => [name, decodeURIComponent(id)]))
+  } catch {
+    return null
   }
-  return ids
 }
 
 interface LinkProps {
   readonly class?: string
   readonly title?: string
-  readonly 'aria-current'?: 'page'
+  readonly 'aria-current'?: 'page' | undefined
   readonly to: string
   readonly children: ComponentChildren
 }

@@ -11,8 +11,10 @@ export const SessionContext = createContext<SignedIn | null>(null)
 
 /** What a page may ask of its session. */
 export interface Session extends SignedIn {
-  /** The one that is shown: `?environment=` of the address, else live if the key has it. */
+  /** The one that is shown: `?environment=` of the address, else `defaultEnvironment`. */
   readonly environment: Environment
+  /** Live, if the key has it. */
+  readonly defaultEnvironment: Environment
   /** Whether the key has the scope; `ofBoth`: and covers both environments. */
   readonly may: (scope: Scope, ofBoth?: 'ofBoth') => boolean
   /** How a product is called in the config; its id if it has no name. */
@@ -21,27 +23,22 @@ export interface Session extends SignedIn {
 
 export function useSession(): Session {
   const session = useContext(SessionContext)
-  const { parameters } = usePlace()
+  const named = usePlace().parameters.get('environment')
   if (session === null) throw new Error('only a page that is shown to somebody signed in has a session')
   const { scopes, environments, products } = session
+  const defaultEnvironment = environments.includes('live') ? 'live' : 'sandbox'
   return {
     ...session,
-    environment: environmentIn(parameters, environments),
+    environment: environments.find((one) => one === named) ?? defaultEnvironment,
+    defaultEnvironment,
     may: (scope, ofBoth) => scopes.includes(scope) && (ofBoth === undefined || environments.length === 2),
     productName: (productId) => products.find(({ id }) => id === productId)?.name ?? productId,
   }
 }
 
-export function environmentIn(parameters: URLSearchParams, own: readonly Environment[]): Environment {
-  const named = parameters.get('environment')
-  return own.find((one) => one === named) ?? defaultOf(own)
-}
-
-const defaultOf = (own: readonly Environment[]): Environment => (own.includes('live') ? 'live' : 'sandbox')
-
 /** Makes addresses of views in the environment that is shown. */
 export function useAddress(): (path: string, parameters?: Parameters) => string {
-  const { environment, environments } = useSession()
-  const named = environment === defaultOf(environments) ? {} : { environment }
+  const { environment, defaultEnvironment } = useSession()
+  const named = environment === defaultEnvironment ? {} : { environment }
   return (path, parameters = {}) => addressOf(path, { ...named, ...parameters })
 }

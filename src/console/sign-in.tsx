@@ -1,7 +1,7 @@
 /* Signing in. The browser posts the form itself, so that no script ever holds a key. */
 
 import { useEffect } from 'preact/hooks'
-import type { Place } from './router.js'
+import { usePlace } from './router.js'
 
 /** Why the last attempt failed, and what to do. */
 const PROBLEMS: Readonly<Record<string, string>> = {
@@ -12,17 +12,17 @@ const PROBLEMS: Readonly<Record<string, string>> = {
   link_used: 'This link was used, or is older than a minute. Run `latchkey console` again.',
 }
 
-export function SignIn({ place, hasEnded }: { readonly place: Place; readonly hasEnded: boolean }) {
+export function SignIn({ hasEnded }: { readonly hasEnded: boolean }) {
   useEffect(() => {
     document.title = 'Sign in · Latchkey'
   }, [])
-  const { path, parameters } = place
+  const { path, parameters } = usePlace()
   const problem = parameters.get('problem')
   const next = path === '/sign-in' ? (parameters.get('next') ?? '') : `${path}${window.location.search}`
   return (
-    <main class="sign-in">
+    <main class="max-w-sm pt-[12vh]">
       <h1>Latchkey</h1>
-      <form method="post" action="/console/session">
+      <form class="grid gap-4" method="post" action="/console/session">
         {hasEnded && <p role="status">Your session has ended. Sign in again to go on.</p>}
         {problem !== null && (
           <p class="problem" role="alert">

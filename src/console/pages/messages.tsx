@@ -4,94 +4,59 @@ import { useState } from 'preact/hooks'
 import { answerOf, api, type Schemas } from '../api.js'
 import { useSession } from '../session.js'
 import { Ask } from '../shared/ask.js'
-import { Choose, useFilter } from '../shared/choose.js'
-import { CustomerLink, Go } from '../shared/links.js'
-import { Badge, PagedTable, Section } from '../shared/show.js'
+import { Select, useFilter } from '../shared/filters.js'
+import { Go } from '../shared/links.js'
+import { useGet, useList } from '../shared/list.js'
+import { Listing, Title } from '../shared/page.js'
+import { Badge } from '../shared/show.js'
 import { Id, Text } from '../shared/text.js'
-import { Time } from '../shared/time.js'
+import { CustomerLink } from '../shared/things.js'
+import { InstantInput, Time } from '../shared/time.js'
 import { toast } from '../shared/toast.js'
-import { usePages, useQuery } from '../shared/use-query.js'
 
 type Message = Schemas['Message']
 
-const STATUSES = ['pending', 'delivered', 'failed'] as const
-const TYPES = ['granted', 'changed', 'revoked'] as const
+const TYPES = ['granted', 'changed', 'revoked'].map((one) => [`entitlement.${one}`, one] as const)
 const REASONS = {
   gone: 'the address said that it is gone',
   given_up: 'given up after too many attempts',
 } as const
 
 export function Messages() {
-  const { environment } = useSession()
   const filter = useFilter(['webhook', 'status', 'type', 'customerId', 'id'])
-  const sync = useQuery(
-    (signal) => answerOf(api.GET('/sync', { params: { query: { environment } }, signal })),
-    [environment],
-  )
-  const webhooks = sync.data?.webhooks.map(({ id }) => id) ?? []
-  const pages = usePages(
-    (cursor, signal) => {
-      const query = { environment, limit: 50, ...filter, ...(cursor !== undefined && { cursor }) }
-      return answerOf(api.GET('/sync/messages', { params: { query }, signal }))
-    },
-    [environment, filter],
-  )
+  const webhooks = useGet('/sync').data?.webhooks.map(({ id }) => id) ?? []
+  const pages = useList('/sync/messages', filter)
   return (
     <>
-      <div class="title">
-        <h1>Messages of outbound webhooks</h1>
-        <Go to="/sync">Sync and webhooks</Go>
+      <Title text="Messages of outbound webhooks">
+        <Go to="/sync" text="Sync and webhooks" />
         <ReplayStretch webhooks={webhooks} onClose={pages.reload} />
-      </div>
-      <Section
+      </Title>
+      <Listing
         title="Newest first"
-        aside={
-          <div class="filters">
-            <Choose label="Address" name="webhook" options={webhooks.map((one) => [one, one])} />
-            <Choose label="Status" name="status" options={STATUSES.map((one) => [one, one])} />
-            <Choose label="Type" name="type" options={TYPES.map((one) => [`entitlement.${one}`, one])} />
-            <button type="button" onClick={pages.reload} disabled={pages.isLoading}>
-              Refresh
-            </button>
-          </div>
-        }
-      >
-        <PagedTable
-          pages={pages}
-          caption="Messages"
-          keyOf={({ id, webhook }) => `${id} ${webhook}`}
-          columns={[
-            { title: 'Queued', cell: ({ queuedAt }) => <Time at={queuedAt} /> },
-            { title: 'Message', cell: ({ id }) => <Id>{id}</Id> },
-            { title: 'Type', cell: ({ type }) => type.replace('entitlement.', '') },
-            { title: 'To', cell: ({ webhook }) => <Text>{webhook}</Text> },
-            { title: 'Customer', cell: ({ customerId }) => <CustomerLink id={customerId} /> },
-            { title: 'Product', cell: ({ productId }) => <Text>{productId}</Text> },
-            {
-              title: 'Status',
-              cell: ({ status, reason, nextAttemptAt }) => (
-                <>
-                  <Badge>{status}</Badge> {reason !== null && REASONS[reason]}
-                  {nextAttemptAt !== null && (
-                    <>
-                      next attempt: <Time at={nextAttemptAt} />
-                    </>
-                  )}
-                </>
-              ),
-            },
-            { title: 'Attempts', cell: ({ attempts }) => <Attempts of={attempts} /> },
-            { title: 'Replay', cell: (message) => <ReplayOne message={message} onClose={pages.reload} /> },
-          ]}
-          empty={
-            <p>
-              {Object.keys(filter).length > 0
-                ? 'No message matches: choose another address, status or type.'
-                : 'No message was queued in the last 30 days. Each change of access makes one for each address of sync.webhooks.'}
-            </p>
-          }
-        />
-      </Section>
+        caption="Messages"
+        fields={[
+          { label: 'Address', name: 'webhook', options: webhooks },
+          { label: 'Status', name: 'status', options: ['pending', 'delivered', 'failed'] },
+          { label: 'Type', name: 'type', options: TYPES },
+        ]}
+        pages={pages}
+        keyOf={({ id, webhook }) => `${id} ${webhook}`}
+        columns={[
+          { title: 'Queued', cell: ({ queuedAt }) => <Time at={queuedAt} /> },
+          { title: 'Message', cell: ({ id }) => <Id>{id}</Id> },
+          { title: 'Type', cell: ({ type }) => type.replace('entitlement.', '') },
+          { title: 'To', cell: ({ webhook }) => <Text>{webhook}</Text> },
+          { title: 'Customer', cell: ({ customerId }) => <CustomerLink id={customerId} /> },
+          { title: 'Product', cell: ({ productId }) => <Text>{productId}</Text> },
+          { title: 'Status', cell: ({ status }) => <Badge>{status}</Badge> },
+          { title: 'Why', cell: ({ reason }) => reason && REASONS[reason] },
+          { title: 'Attempts', cell: ({ attempts }) => <Attempts of={attempts} /> },
+          { title: 'Next attempt', cell: ({ nextAttemptAt }) => <Time at={nextAttemptAt} never="" /> },
+          { title: 'Replay', cell: (message) => <ReplayOne message={message} onClose={pages.reload} /> },
+        ]}
+        empty="No message matches in the last 30 days. Each change of access makes one for each address of `sync.webhooks`."
+      />
     </>
   )
 }
@@ -104,12 +69,8 @@ function Attempts({ of }: { readonly of: Message['attempts'] }) {
       <ul class="notes">
         {of.map(({ at, status, error, ms }) => (
           <li key={at}>
-            <Time at={at} />: {status === null ? 'no answer' : `answered ${status}`} after {ms} ms
-            {error !== null && (
-              <>
-                , <Text>{error}</Text>
-              </>
-            )}
+            <Time at={at} />: {status === null ? 'no answer' : `answered ${status}`} after {ms} ms{' '}
+            <Text>{error ?? ''}</Text>
           </li>
         ))}
       </ul>
@@ -121,83 +82,54 @@ interface ReplayProps {
   readonly onClose: () => void
 }
 
-const told = ({ messages }: { readonly messages: number }): void =>
-  toast(messages === 1 ? '1 message is sent again.' : `${messages} messages are sent again.`)
+/** @param body as of `POST /sync/messages/replay` */
+function useReplay() {
+  const { environment } = useSession()
+  return async (
+    body: { ids: string[]; webhook: string } | { from: string; to?: string; webhook?: string },
+  ) => {
+    const sent = { params: { query: { environment } }, body }
+    const { messages } = await answerOf(api.POST('/sync/messages/replay', sent))
+    toast(messages === 1 ? '1 message is sent again.' : `${messages} messages are sent again.`)
+  }
+}
 
 function ReplayOne({ message, onClose }: ReplayProps & { readonly message: Message }) {
-  const { id, webhook, environment, customerId } = message
+  const { id, webhook, customerId } = message
+  const replay = useReplay()
   return (
     <Ask
       label="Replay…"
+      act="Send again"
       name={`Replay ${id}`}
       look="small"
       title={`Send ${id} again`}
-      act="Send again"
-      onConfirm={async () => {
-        const sent = { params: { query: { environment } }, body: { ids: [id], webhook } }
-        told(await answerOf(api.POST('/sync/messages/replay', sent)))
-      }}
+      says={`It and all later messages about ${customerId} go to ${webhook} again, in their order and under their ids, so that the last one is what holds now.`}
+      onConfirm={() => replay({ ids: [id], webhook })}
       onClose={onClose}
-    >
-      <p>
-        It and all later messages about <Text>{customerId}</Text> go to <Text>{webhook}</Text> again, in their
-        order and under their ids, so that the last one is what holds now.
-      </p>
-    </Ask>
+    />
   )
 }
 
-/** A field for date and time has no zone, and seconds only if they are not 0. */
-const inUtc = (text: string): string => (text.length === 16 ? `${text}:00Z` : `${text}Z`)
-
 function ReplayStretch({ webhooks, onClose }: ReplayProps & { readonly webhooks: readonly string[] }) {
   const { environment } = useSession()
-  const [from, setFrom] = useState('')
-  const [to, setTo] = useState('')
+  const [from, setFrom] = useState<string | null>(null)
+  const [to, setTo] = useState<string | null>(null)
   const [webhook, setWebhook] = useState('')
-  const fields = [
-    ['From (UTC)', from, setFrom],
-    ['To (UTC), or until now', to, setTo],
-  ] as const
+  const replay = useReplay()
   return (
     <Ask
       label="Replay a stretch of time…"
       title={`Send messages again in ${environment}`}
       act="Send again"
-      isReady={from !== ''}
-      onConfirm={async () => {
-        const body = {
-          from: inUtc(from),
-          ...(to !== '' && { to: inUtc(to) }),
-          ...(webhook !== '' && { webhook }),
-        }
-        told(await answerOf(api.POST('/sync/messages/replay', { params: { query: { environment } }, body })))
-      }}
+      says="All messages of that time, and the later ones about the same customers, are sent again in their order and under their ids: for example those of an outage of your own server."
+      isReady={from !== null}
+      onConfirm={() => replay({ from: from ?? '', ...(to && { to }), ...(webhook && { webhook }) })}
       onClose={onClose}
     >
-      <p>
-        All messages of that time, and the later ones about the same customers, are sent again in their order
-        and under their ids: for example those of an outage of your own server.
-      </p>
-      {fields.map(([label, value, set]) => (
-        <label key={label} class="field">
-          <span>{label}</span>
-          <input
-            type="datetime-local"
-            value={value}
-            onInput={({ currentTarget }) => set(currentTarget.value)}
-          />
-        </label>
-      ))}
-      <label class="field">
-        <span>To the address</span>
-        <select value={webhook} onChange={({ currentTarget }) => setWebhook(currentTarget.value)}>
-          <option value="">each</option>
-          {webhooks.map((one) => (
-            <option key={one}>{one}</option>
-          ))}
-        </select>
-      </label>
+      <InstantInput label="From" at={from} onChange={setFrom} />
+      <InstantInput label="To, or until now" at={to} onChange={setTo} />
+      <Select label="To the address" none="each" options={webhooks} value={webhook} onChange={setWebhook} />
     </Ask>
   )
 }

@@ -1,14 +1,16 @@
 /* What runs, and what needs somebody. */
 
 import { useEffect, useState } from 'preact/hooks'
-import { answerOf, api, type Environment, type Schemas } from '../api.js'
+import { answerOf, api, type Schemas } from '../api.js'
 import { useSession } from '../session.js'
-import { Chart } from '../shared/chart.js'
+import { Chart, type Series } from '../shared/chart.js'
+import { useGet } from '../shared/list.js'
 import { useChanges } from '../shared/live.js'
-import { Answer, Badge, Empty, Facts, Section, Table } from '../shared/show.js'
+import { Button, Title } from '../shared/page.js'
+import { Answer, Badge, type Column, Empty, Facts, Section, Table } from '../shared/show.js'
 import { Text } from '../shared/text.js'
 import { durationText, Time } from '../shared/time.js'
-import { type Query, useQuery } from '../shared/use-query.js'
+import { useQuery } from '../shared/use-query.js'
 
 /** Access changes at once; what else changes is looked at so often. */
 const AGAIN_MS = 15_000
@@ -24,16 +26,14 @@ export function Overview() {
   }, [])
   return (
     <>
-      <div class="title">
-        <h1>Overview</h1>
-        {live !== 'off' && (
-          <Badge tone={live === 'on' ? 'good' : 'warn'}>{live === 'on' ? 'up to date' : 'connecting'}</Badge>
-        )}
-      </div>
-      {may('admin') && <Deliveries environment={environment} round={round} />}
+      <Title text="Overview">
+        {live === 'on' && <Badge tone="good">up to date</Badge>}
+        {live === 'connecting' && <Badge tone="warn">connecting</Badge>}
+      </Title>
+      {may('admin') && <Deliveries round={round} />}
       {may('admin', 'ofBoth') && <Daemon round={round} />}
       {may('admin', 'ofBoth') && <Findings />}
-      {may('admin') && <LastBackfill environment={environment} />}
+      {may('admin') && <LastBackfill />}
       {!may('admin') && (
         <Empty>
           <p>The state of the daemon needs a key with the scope admin. Search for a customer above.</p>
@@ -48,16 +48,6 @@ interface Round {
   readonly round: number
 }
 
-/** Asks again with each round, and keeps what is shown meanwhile. */
-function useRounds<Data>(query: Query<Data>, round: number): Query<Data> {
-  const { reload } = query
-  useEffect(() => {
-    if (round > 0) reload()
-  }, [round, reload])
-  // It is only a moment old.
-  return { ...query, isStale: query.problem !== null }
-}
-
 const OUTCOMES = [
   ['applied', 'applied', '--good'],
   ['ignored', 'ignored', '--faint'],
@@ -68,112 +58,90 @@ const OUTCOMES = [
   ['notStored', 'not stored', '--bad'],
 ] as const
 
-type Minute = Schemas['Deliveries']['minutes'][number]
+type Deliveries = Schemas['Deliveries']
 
-const totalOf = (minutes: readonly Minute[], name: (typeof OUTCOMES)[number][0]): number =>
-  minutes.reduce((sum, minute) => sum + minute[name], 0)
+const ENDPOINT_COLUMNS: readonly Column<Deliveries['endpoints'][number]>[] = [
+  { title: 'Endpoint', cell: ({ name }) => <Text>{name}</Text> },
+  { title: 'Last event', cell: ({ lastEventAt }) => <Time at={lastEventAt} relative never="none so far" /> },
+  {
+    title: 'Usually every',
+    cell: ({ usualIntervalMs: ms }) => (ms === null ? 'not known yet' : durationText(ms)),
+  },
+  {
+    title: 'Silence',
+    cell: ({ isUnusual, lastEventAt }) => {
+      if (lastEventAt === null) return <Badge>waiting</Badge>
+      if (!isUnusual) return <Badge tone="good">usual</Badge>
+      return [<Badge tone="warn">unusual</Badge>, ' Check the sender, and the proxies on the way.']
+    },
+  },
+]
 
-function Deliveries({ environment, round }: Round & { readonly environment: Environment }) {
-  const query = useQuery(
-    (signal) => answerOf(api.GET('/deliveries', { params: { query: { environment } }, signal })),
-    [environment],
-  )
-  const deliveries = useRounds(query, round)
+function Deliveries({ round }: Round) {
+  const deliveries = useGet('/deliveries', {}, round)
   return (
     <Section title="Deliveries in the last hour">
       <Answer query={deliveries}>
-        {({ minutes, acknowledged, endpoints }) => (
-          <>
-            <Facts
-              of={[
-                ...OUTCOMES.map(([name, label]) => [label, totalOf(minutes, name)] as const),
-                [
-                  'Acknowledged within',
-                  acknowledged === null
-                    ? 'none so far'
-                    : `${acknowledged.p50Ms} ms (half), ${acknowledged.p99Ms} ms (99 %)`,
-                ],
-              ]}
-            />
-            <DeliveryChart minutes={minutes} />
-            <Silences endpoints={endpoints} />
-          </>
-        )}
+        {({ minutes, acknowledged: ms, endpoints }) => {
+          const counts = OUTCOMES.map(([name, label, color]) => {
+            const values = minutes.map((minute) => minute[name])
+            const kind = name === 'applied' ? 'bars' : 'line'
+            return { label, color, values, kind, total: values.reduce((sum, one) => sum + one, 0) } as const
+          })
+          const within = ms === null ? 'none so far' : `${ms.p50Ms} ms (half), ${ms.p99Ms} ms (99 %)`
+          return (
+            <>
+              <Facts
+                of={[
+                  ...counts.map(({ label, total }) => [label, total] as const),
+                  ['Acknowledged within', within],
+                ]}
+              />
+              <DeliveryChart
+                counts={counts.filter(({ total }) => total > 0)}
+                last={minutes.at(-1)?.at ?? ''}
+              />
+              <Table
+                caption="Endpoints"
+                rows={endpoints}
+                keyOf={({ name }) => name}
+                columns={ENDPOINT_COLUMNS}
+                empty="No endpoint of this environment is configured. Add one under endpoints in the config."
+              />
+            </>
+          )
+        }}
       </Answer>
     </Section>
   )
 }
 
-function DeliveryChart({ minutes }: { readonly minutes: readonly Minute[] }) {
-  const shown = OUTCOMES.filter(([name]) => totalOf(minutes, name) > 0)
-  const last = Date.parse(minutes.at(-1)?.at ?? '')
-  if (shown.length === 0) return null
-  // The daemon may have started a moment ago: before that, nothing is known.
-  const times = Array.from({ length: 60 }, (_, index) => last + (index - 59) * 60_000)
-  const unknown = Array<null>(times.length - minutes.length).fill(null)
-  return (
-    <Chart
-      summary={`Deliveries a minute: ${shown.map(([name, label]) => `${totalOf(minutes, name)} ${label}`).join(', ')}.`}
-      times={times}
-      series={shown.map(([name, label, color]) => ({
-        label,
-        color,
-        values: [...unknown, ...minutes.map((minute) => minute[name])],
-        kind: name === 'applied' ? 'bars' : 'line',
-      }))}
-    />
-  )
+interface DeliveryChartProps {
+  readonly counts: readonly (Series & { readonly total: number })[]
+  /** The minute of the last value. */
+  readonly last: string
 }
 
-function Silences({ endpoints }: { readonly endpoints: Schemas['Deliveries']['endpoints'] }) {
+function DeliveryChart({ counts, last }: DeliveryChartProps) {
+  const [first] = counts
+  if (first === undefined) return null
+  // The daemon may have started a moment ago: before that, nothing is known.
+  const unknown = Array<null>(60 - first.values.length).fill(null)
   return (
-    <Table
-      caption="Endpoints"
-      rows={endpoints}
-      keyOf={({ name }) => name}
-      columns={[
-        { title: 'Endpoint', cell: ({ name }) => <Text>{name}</Text> },
-        {
-          title: 'Last event',
-          cell: ({ lastEventAt }) => <Time at={lastEventAt} relative never="none so far" />,
-        },
-        {
-          title: 'Usually every',
-          cell: ({ usualIntervalMs }) =>
-            usualIntervalMs === null ? 'not known yet' : durationText(usualIntervalMs),
-        },
-        {
-          title: 'Silence',
-          cell: ({ isUnusual, lastEventAt }) =>
-            isUnusual ? (
-              <>
-                <Badge tone="warn">unusual</Badge> Check the sender, and the proxies on the way.
-              </>
-            ) : (
-              <Badge tone={lastEventAt === null ? 'plain' : 'good'}>
-                {lastEventAt === null ? 'waiting' : 'usual'}
-              </Badge>
-            ),
-        },
-      ]}
-      empty={
-        <p>
-          No endpoint of this environment is configured. Add one under <code>endpoints</code> in the config.
-        </p>
-      }
+    <Chart
+      summary={`Deliveries a minute: ${counts.map(({ label, total }) => `${total} ${label}`).join(', ')}.`}
+      times={Array.from({ length: 60 }, (_, index) => Date.parse(last) + (index - 59) * 60_000)}
+      series={counts.map((one) => ({ ...one, values: [...unknown, ...one.values] }))}
     />
   )
 }
 
 function Daemon({ round }: Round) {
-  const status = useRounds(
-    useQuery((signal) => answerOf(api.GET('/status', { signal })), []),
-    round,
-  )
+  const status = useQuery((signal) => answerOf(api.GET('/status', { signal })), [], round)
   return (
     <Section title="Daemon">
       <Answer query={status}>
-        {({ ready, notes, startedAt, version, queue, sync, job, database }) => (
+        {({ ready, notes, startedAt, version, queue, sync, job, database: { bytes } }) => (
           <>
             <Facts
               of={[
@@ -181,20 +149,18 @@ function Daemon({ round }: Round) {
                 ['Running since', <Time at={startedAt} />],
                 ['Version', version],
                 ['Deliveries waiting', queue.deliveries],
-                ['Database', database.bytes === null ? 'not readable now' : bytesText(database.bytes)],
+                ['Database', bytes === null ? 'not readable now' : bytesText(bytes)],
                 ['Work', job === null ? 'none' : `${job.name}: ${job.done} of ${job.total}`],
-                ['Sync', sync === null ? 'not configured' : <SyncState sync={sync} />],
+                ['Sync', sync === null ? 'not configured' : <SyncState {...sync} />],
               ]}
             />
-            {notes.length > 0 && (
-              <ul class="notes">
-                {notes.map((note) => (
-                  <li key={note}>
-                    <Text>{note}</Text>
-                  </li>
-                ))}
-              </ul>
-            )}
+            <ul class="notes">
+              {notes.map((note) => (
+                <li>
+                  <Text>{note}</Text>
+                </li>
+              ))}
+            </ul>
           </>
         )}
       </Answer>
@@ -202,8 +168,9 @@ function Daemon({ round }: Round) {
   )
 }
 
-function SyncState({ sync }: { readonly sync: NonNullable<Schemas['DaemonStatus']['sync']> }) {
-  const { paused, due, parked, unconfirmed, messages, unreachable } = sync
+type Sync = NonNullable<Schemas['DaemonStatus']['sync']>
+
+function SyncState({ paused, due, parked, unconfirmed, messages, unreachable }: Sync) {
   const waiting = [
     due > 0 && `${due} due`,
     parked > 0 && `${parked} wait for somebody`,
@@ -226,30 +193,26 @@ export function bytesText(bytes: number): string {
   return `${Math.round((bytes / 1000 ** power) * 10) / 10} ${UNITS[power]}`
 }
 
+const FINDING_COLUMNS: readonly Column<Schemas['Findings']['findings'][number]>[] = [
+  { title: 'Level', cell: ({ level }) => <Badge>{level}</Badge> },
+  { title: 'What', cell: ({ what }) => <Text>{what}</Text> },
+  { title: 'Finding', cell: ({ detail }) => <Text>{detail}</Text> },
+  { title: 'What to do', cell: ({ todo }) => <Text>{todo ?? ''}</Text> },
+]
+
 function Findings() {
   const doctor = useQuery((signal) => answerOf(api.GET('/doctor', { signal })), [])
+  const again = <Button text="Check again" onClick={doctor.reload} isDisabled={doctor.isLoading} />
   return (
-    <Section
-      title="What the doctor found"
-      aside={
-        <button type="button" onClick={doctor.reload} disabled={doctor.isLoading}>
-          Check again
-        </button>
-      }
-    >
+    <Section title="What the doctor found" aside={again}>
       <Answer query={doctor}>
         {({ findings }) => (
           <Table
             caption="Findings"
             rows={findings.filter(({ level }) => level !== 'ok')}
             keyOf={({ what, detail }) => `${what} ${detail}`}
-            columns={[
-              { title: 'Level', cell: ({ level }) => <Badge>{level}</Badge> },
-              { title: 'What', cell: ({ what }) => <Text>{what}</Text> },
-              { title: 'Finding', cell: ({ detail }) => <Text>{detail}</Text> },
-              { title: 'What to do', cell: ({ todo }) => todo !== null && <Text>{todo}</Text> },
-            ]}
-            empty={<p>Nothing: all {findings.length} checks are fine.</p>}
+            columns={FINDING_COLUMNS}
+            empty={`Nothing: all ${findings.length} checks are fine.`}
           />
         )}
       </Answer>
@@ -257,34 +220,33 @@ function Findings() {
   )
 }
 
-function LastBackfill({ environment }: { readonly environment: Environment }) {
-  const backfills = useQuery(
-    (signal) => answerOf(api.GET('/backfills', { params: { query: { environment, limit: 1 } }, signal })),
-    [environment],
-  )
+const NO_BACKFILL = (
+  <Empty>
+    <p>
+      None was run so far. A backfill reads the payments service's own records, and stores what no webhook
+      told: <code>latchkey backfill</code>.
+    </p>
+  </Empty>
+)
+
+function LastBackfill() {
+  const backfills = useGet('/backfills', { limit: 1 })
   return (
     <Section title="Last backfill">
       <Answer query={backfills}>
         {({ items: [last] }) =>
           last === undefined ? (
-            <Empty>
-              <p>
-                None was run so far. A backfill reads the payments service's own records, and stores what no
-                webhook told: <code>latchkey backfill</code>.
-              </p>
-            </Empty>
+            NO_BACKFILL
           ) : (
             <Facts
               of={[
-                ['State', <Badge key="state">{last.state}</Badge>],
-                ['Began', <Time key="began" at={last.startedAt} />],
-                ['Ended', <Time key="ended" at={last.endedAt} never="still running" />],
+                ['State', <Badge>{last.state}</Badge>],
+                ['Began', <Time at={last.startedAt} />],
+                ['Ended', <Time at={last.endedAt} never="still running" />],
                 ['Read', last.progress.read],
                 ['Stored', last.summary?.stored.total ?? 'not known yet'],
                 ['Different, and no event says why', last.summary?.differences.total ?? 'not known yet'],
-                ...(last.reason === null
-                  ? []
-                  : [['Why it ended', <Text key="why">{last.reason}</Text>] as const]),
+                ...(last.reason === null ? [] : [['Why it ended', <Text>{last.reason}</Text>] as const]),
               ]}
             />
           )

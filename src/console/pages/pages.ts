@@ -8,95 +8,38 @@ export interface PageProps {
   readonly ids: Readonly<Record<string, string>>
 }
 
-export interface PageEntry {
+type Row = readonly [
   /** Below `/console`, such as `/customers/:customerId`. */
-  readonly path: string
-  readonly title: string
-  /** In the navigation, with the letter that leads there behind `g`; omitted: only links lead to it. */
-  readonly nav?: string
-  /** The page needs one of these; what else it shows it asks the session about. */
-  readonly scopes: readonly Scope[]
-  readonly load: () => Promise<ComponentType<PageProps>>
-}
+  path: string,
+  title: string,
+  /** In the navigation, with the letter that leads there behind `g`; null: only links lead to it. */
+  nav: string | null,
+  /** The page needs it; what else it shows it asks the session about. Null: any will do. */
+  scope: Scope | null,
+  load: () => Promise<ComponentType<PageProps>>,
+]
 
 /** In the order of the navigation. */
-export const PAGES: readonly PageEntry[] = [
-  {
-    path: '/',
-    title: 'Overview',
-    nav: 'o',
-    scopes: ['read', 'write', 'events', 'metrics', 'admin'],
-    load: () => import('./overview.js').then(({ Overview }) => Overview),
-  },
-  {
-    path: '/customers',
-    title: 'Customers',
-    nav: 'c',
-    scopes: ['read'],
-    load: () => import('./customers.js').then(({ Customers }) => Customers),
-  },
-  {
-    path: '/customers/:customerId',
-    title: 'Customer',
-    scopes: ['read'],
-    load: () => import('./customer.js').then(({ Customer }) => Customer),
-  },
-  {
-    path: '/events',
-    title: 'Events',
-    nav: 'e',
-    scopes: ['events'],
-    load: () => import('./events.js').then(({ Events }) => Events),
-  },
-  {
-    path: '/events/:eventId',
-    title: 'Event',
-    scopes: ['events'],
-    load: () => import('./event.js').then(({ Event }) => Event),
-  },
-  {
-    path: '/products',
-    title: 'Products',
-    nav: 'p',
-    scopes: ['read'],
-    load: () => import('./products.js').then(({ Products }) => Products),
-  },
-  {
-    path: '/products/:productId',
-    title: 'Product',
-    scopes: ['read'],
-    load: () => import('./products.js').then(({ Product }) => Product),
-  },
-  {
-    path: '/changes',
-    title: 'Changes of access',
-    scopes: ['read'],
-    load: () => import('./changes.js').then(({ Changes }) => Changes),
-  },
-  {
-    path: '/sync',
-    title: 'Sync',
-    nav: 's',
-    scopes: ['admin'],
-    load: () => import('./sync.js').then(({ Sync }) => Sync),
-  },
-  {
-    path: '/sync/memberships',
-    title: 'Roles and groups',
-    scopes: ['admin'],
-    load: () => import('./memberships.js').then(({ Memberships }) => Memberships),
-  },
-  {
-    path: '/sync/messages',
-    title: 'Messages',
-    scopes: ['admin'],
-    load: () => import('./messages.js').then(({ Messages }) => Messages),
-  },
-  {
-    path: '/policy',
-    title: 'Policy',
-    nav: 'y',
-    scopes: ['admin'],
-    load: () => import('./policy.js').then(({ Policy }) => Policy),
-  },
+const ROWS: readonly Row[] = [
+  ['/', 'Overview', 'o', null, async () => (await import('./overview.js')).Overview],
+  ['/customers', 'Customers', 'c', 'read', async () => (await import('./customers.js')).Customers],
+  ['/customers/:customerId', 'Customer', null, 'read', async () => (await import('./customer.js')).Customer],
+  ['/events', 'Events', 'e', 'events', async () => (await import('./events.js')).Events],
+  ['/events/:eventId', 'Event', null, 'events', async () => (await import('./event.js')).Event],
+  ['/products', 'Products', 'p', 'read', async () => (await import('./products.js')).Products],
+  ['/products/:productId', 'Product', null, 'read', async () => (await import('./products.js')).Product],
+  ['/changes', 'Changes of access', null, 'read', async () => (await import('./changes.js')).Changes],
+  ['/sync', 'Sync', 's', 'admin', async () => (await import('./sync.js')).Sync],
+  [
+    '/sync/memberships',
+    'Roles and groups',
+    null,
+    'admin',
+    async () => (await import('./memberships.js')).Memberships,
+  ],
+  ['/sync/messages', 'Messages', null, 'admin', async () => (await import('./messages.js')).Messages],
+  ['/policy', 'Policy', 'y', 'admin', async () => (await import('./policy.js')).Policy],
 ]
+
+export const PAGES = ROWS.map(([path, title, nav, scope, load]) => ({ path, title, nav, scope, load }))
+export type PageEntry = (typeof PAGES)[number]

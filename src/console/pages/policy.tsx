@@ -7,48 +7,30 @@ import { usePlace } from '../router.js'
 import { useSession } from '../session.js'
 import { statusWords, turnOf } from '../shared/access.js'
 import { Ask } from '../shared/ask.js'
-import { Choose } from '../shared/choose.js'
 import { DAY_MS } from '../shared/days.js'
-import { CustomerLink } from '../shared/links.js'
+import { Choose } from '../shared/filters.js'
+import { Go } from '../shared/links.js'
+import type { AnswerOf } from '../shared/list.js'
+import { Button, Listing, Title } from '../shared/page.js'
 import { Answer, Badge, Empty, ProblemBox, Section, Table } from '../shared/show.js'
 import { Text } from '../shared/text.js'
 import { Time } from '../shared/time.js'
 import { toast } from '../shared/toast.js'
-import { problemOf, type Query, useQuery } from '../shared/use-query.js'
+import { problemOf, useQuery } from '../shared/use-query.js'
 
-type Job = Schemas['Job']
-type Done = Extract<Job, { state: 'done' }>
+type Done = Extract<Schemas['Job'], { state: 'done' }>
 type Rules = Schemas['Policy']
 
-const ASKED_EVERY_MS = 1_000
-
-/** A job of the daemon, whoever started it: asked for again while it runs. */
-function useJob(path: '/policy/diff' | '/rebuild' | '/rebuild/verification'): Query<Job> {
-  const job = useQuery((signal) => answerOf<Job>(api.GET(path, { signal })), [path])
-  const { data, reload } = job
-  useEffect(() => {
-    if (data?.state !== 'running') return
-    const timer = window.setTimeout(reload, ASKED_EVERY_MS)
-    return () => window.clearTimeout(timer)
-  }, [data])
-  return job
-}
-
 export function Policy() {
-  const { may } = useSession()
   return (
     <>
-      <div class="title">
-        <h1>Policy</h1>
-      </div>
-      {may('admin', 'ofBoth') ? (
+      <Title text="Policy" />
+      {useSession().may('admin', 'ofBoth') ? (
         <Both />
       ) : (
         <Empty>
-          <p>
-            One policy holds for both environments: sign in with a key that has the scope admin for live and
-            sandbox.
-          </p>
+          One policy holds for both environments: sign in with a key that has the scope admin for live and
+          sandbox.
         </Empty>
       )}
     </>
@@ -58,238 +40,220 @@ export function Policy() {
 function Both() {
   const policy = useQuery((signal) => answerOf(api.GET('/policy', { signal })), [])
   const rebuild = useJob('/rebuild')
-  const { state } = rebuild.data ?? {}
   useEffect(() => {
     // What is in force may be another policy once a rebuild has ended.
-    if (state === 'done') policy.reload()
-  }, [state])
+    if (rebuild.data?.state === 'done') policy.reload()
+  }, [rebuild.data?.state])
   return (
     <>
       <Answer query={policy}>
-        {({ inForce, configured, fingerprint, unfinishedRebuild }) => (
+        {(both) => (
           <div class="sections">
-            <Compared inForce={inForce} configured={configured} />
-            <Difference
-              fingerprint={fingerprint}
-              isSame={JSON.stringify(inForce) === JSON.stringify(configured)}
-              isUnfinished={unfinishedRebuild}
-              rebuild={rebuild}
-              onStale={policy.reload}
-            />
+            <Compared of={both} />
+            <Difference fingerprint={both.fingerprint} rebuild={rebuild} onStale={policy.reload} />
           </div>
         )}
       </Answer>
-      <Rebuild rebuild={rebuild} />
+      <Rebuild job={rebuild} />
       <Verification />
     </>
   )
 }
 
-const RAILS = ['card', 'crypto', 'unknown'] as const
+const SAYS = {
+  failedRenewal: { keep: 'ends nothing by itself', revoke: 'ends access at once' },
+  canceled: { effective: 'when it takes effect', period_end: 'with the paid period' },
+  completed: { period_end: 'with its last period', keep: 'never' },
+  paidCycle: { grants: 'even if its payment was never reported', informs: 'only by its payment' },
+} as const
 
-/** In the order of the table, each with the words for its values. */
-const SWITCHES = {
-  failedRenewal: ['A failed renewal', { keep: 'ends nothing by itself', revoke: 'ends access at once' }],
-  canceled: [
-    'A cancellation ends access',
-    { effective: 'when it takes effect', period_end: 'with the paid period' },
-  ],
-  completed: ['A fixed term ends', { period_end: 'with its last period', keep: 'never' }],
-  paidCycle: [
-    'A paid cycle grants access',
-    { grants: 'even if its payment was never reported', informs: 'only by its payment' },
-  ],
-} as const satisfies {
-  readonly [Name in 'failedRenewal' | 'canceled' | 'completed' | 'paidCycle']: readonly [
-    string,
-    Readonly<Record<Rules[Name], string>>,
-  ]
-}
+const onRails = (does: string, types: Rules['grantOn'] | Rules['revokeOn']) =>
+  Object.entries(types).map(([rail, on]) => [`${does}, rail ${rail}`, on.join(', ') || 'nothing'] as const)
 
 /** Each rule of a policy in words. */
-function rulesOf(policy: Rules): readonly (readonly [rule: string, says: string])[] {
-  const { grantOn, revokeOn, lapseAfter } = policy
-  const types = (on: Rules['grantOn'] | Rules['revokeOn'], does: string) =>
-    RAILS.map((rail) => [`${does}, rail ${rail}`, on[rail].join(', ') || 'nothing'] as const)
-  const switches = (Object.keys(SWITCHES) as (keyof typeof SWITCHES)[]).map((name) => {
-    const [title, words] = SWITCHES[name]
-    return [title, (words as Readonly<Record<string, string>>)[policy[name]] ?? policy[name]] as const
-  })
+function rulesOf({ grantOn, revokeOn, lapseAfter, ...policy }: Rules) {
   const lapse = lapseAfter === null ? 'never' : `${lapseAfter / DAY_MS} days after the newest known period`
-  return [
-    ...types(grantOn, 'Grants access'),
-    ...types(revokeOn, 'Ends access'),
-    ...switches,
+  return new Map<string, string>([
+    ...onRails('Grants access', grantOn),
+    ...onRails('Ends access', revokeOn),
+    ['A failed renewal', SAYS.failedRenewal[policy.failedRenewal]],
+    ['A cancellation ends access', SAYS.canceled[policy.canceled]],
+    ['A fixed term ends', SAYS.completed[policy.completed]],
+    ['A paid cycle grants access', SAYS.paidCycle[policy.paidCycle]],
     ['Access lapses without a renewal', lapse],
-  ]
+  ])
 }
 
-function Compared({ inForce, configured }: { readonly inForce: Rules; readonly configured: Rules }) {
-  const others = new Map(rulesOf(configured))
-  const rows = rulesOf(inForce).map(([rule, says]) => ({ rule, says, other: others.get(rule) ?? '' }))
-  const count = rows.filter(({ says, other }) => says !== other).length
+function Compared({ of: { inForce, configured, unfinishedRebuild } }: { readonly of: AnswerOf<'/policy'> }) {
+  const others = rulesOf(configured)
+  const rows = [...rulesOf(inForce)].map(([rule, now]) => ({ rule, now, other: others.get(rule) }))
+  const count = rows.filter(({ now, other }) => now !== other).length
   return (
-    <Section
+    <Listing
       title="In force, and configured"
+      caption="The policy"
       aside={
         <Badge tone={count === 0 ? 'good' : 'warn'}>{count === 0 ? 'the same' : `${count} differ`}</Badge>
       }
+      rows={rows}
+      columns={[
+        { title: 'Rule', cell: ({ rule }) => rule },
+        { title: 'In force', cell: ({ now }) => now },
+        {
+          title: 'Configured',
+          cell: ({ now, other }) => (now === other ? 'the same' : <mark>{other}</mark>),
+        },
+      ]}
+      empty={null}
     >
-      <Table
-        caption="The policy"
-        rows={rows}
-        keyOf={({ rule }) => rule}
-        columns={[
-          { title: 'Rule', cell: ({ rule }) => rule },
-          { title: 'In force', cell: ({ says }) => says },
-          {
-            title: 'Configured',
-            cell: ({ says, other }) =>
-              says === other ? <span class="faint">the same</span> : <mark>{other}</mark>,
-          },
-        ]}
-        empty={null}
-      />
-    </Section>
-  )
-}
-
-interface DifferenceProps {
-  readonly fingerprint: string
-  readonly isSame: boolean
-  readonly isUnfinished: boolean
-  readonly rebuild: Query<Job>
-  /** The configured policy may be another one by now. */
-  readonly onStale: () => void
-}
-
-/** So many examples are in one answer. */
-const NAMED = 1_000
-
-function Difference({ fingerprint, isSame, isUnfinished, rebuild, onStale }: DifferenceProps) {
-  const diff = useJob('/policy/diff')
-  /** The policy that this page has had compared: a result from before may be of another one. */
-  const [compared, setCompared] = useState<string | null>(null)
-  const [problem, setProblem] = useState<Problem | null>(null)
-  const { data } = diff
-  const isRunning = data?.state === 'running' || rebuild.data?.state === 'running'
-  const result = compared === fingerprint && data?.state === 'done' && !diff.isLoading ? data : null
-
-  async function compare(): Promise<void> {
-    setProblem(null)
-    setCompared(null)
-    try {
-      await answerOf(api.POST('/policy/diff', { body: { named: NAMED } }))
-      setCompared(fingerprint)
-    } catch (error) {
-      setProblem(problemOf(error))
-      // It may be what somebody else began meanwhile.
-      rebuild.reload()
-    }
-    diff.reload()
-  }
-
-  return (
-    <Section
-      title="What the configured policy changes"
-      aside={
-        <div class="filters">
-          <button type="button" onClick={() => void compare()} disabled={isRunning}>
-            Find out
-          </button>
-          <Ask
-            label="Apply…"
-            look="danger"
-            isDisabled={result === null || isRunning}
-            title="Apply the configured policy"
-            act="Apply"
-            isDangerous
-            onConfirm={async () => {
-              await answerOf(api.POST('/policy/apply', { params: { query: { expect: fingerprint } } }))
-              setCompared(null)
-              toast('The policy is being applied.')
-            }}
-            onClose={() => {
-              rebuild.reload()
-              onStale()
-            }}
-          >
-            <p>
-              Live and sandbox: <strong>{result?.gains}</strong> gain access,{' '}
-              <strong>{result?.losses}</strong> lose it, and {result?.otherwise} change in another way. What
-              came since the comparison may add to that.
-            </p>
-            <p>Roles, groups and webhooks follow. Deliveries are taken meanwhile.</p>
-          </Ask>
-        </div>
-      }
-    >
-      {isSame && !isUnfinished && (
+      {count === 0 && !unfinishedRebuild && (
         <p>
           The configured policy is in force. To change it, edit <code>policy</code> in the config, run{' '}
           <code>latchkey reload</code>, and find out here whose access changes before you apply it.
         </p>
       )}
-      {isUnfinished && rebuild.data?.state !== 'running' && (
-        <p>
-          <Badge tone="warn">unfinished</Badge> A rebuild was interrupted, so that both policies are in use.
-          Apply the configured policy, or rebuild, to end it.
-        </p>
-      )}
-      {problem !== null && <ProblemBox problem={problem} />}
-      <JobShown job={diff} name="comparison">
-        {(done) => (
-          <>
-            {result === null && (
-              <p class="faint">
-                This is the last comparison, maybe of another policy. Find out again before you apply one.
-              </p>
-            )}
-            <Changed of={done} words={['would change', 'would gain', 'would lose']} />
-          </>
-        )}
-      </JobShown>
+    </Listing>
+  )
+}
+
+const ASKED_EVERY_MS = 1_000
+/** So many examples are in one answer. */
+const NAMED = 1_000
+
+const START = {
+  '/policy/diff': () => api.POST('/policy/diff', { body: { named: NAMED } }),
+  '/rebuild': () => api.POST('/rebuild'),
+  '/rebuild/verification': () => api.POST('/rebuild/verification', { body: {} }),
+} as const
+
+/** A job of the daemon, whoever started it: asked for again while it runs. */
+function useJob(path: keyof typeof START) {
+  const job = useQuery((signal) => answerOf<Schemas['Job']>(api.GET(path, { signal })), [path])
+  const [refusal, setRefusal] = useState<Problem | null>(null)
+  const { data, reload } = job
+  const isRunning = data?.state === 'running'
+  useEffect(() => {
+    if (!isRunning) return
+    const timer = window.setTimeout(reload, ASKED_EVERY_MS)
+    return () => window.clearTimeout(timer)
+  }, [data])
+  /** @returns whether it has begun; if not, `refusal` says why */
+  async function start(): Promise<boolean> {
+    const refused = await answerOf<unknown>(START[path]()).then(() => null, problemOf)
+    setRefusal(refused)
+    reload()
+    return refused === null
+  }
+  return { ...job, isRunning, refusal, start }
+}
+
+type Job = ReturnType<typeof useJob>
+
+interface JobPanelProps {
+  readonly title: string
+  readonly job: Job
+  /** What the job is, such as `rebuild`. */
+  readonly name: string
+  /** What it says before the first one. */
+  readonly none: ComponentChildren
+  readonly aside: ComponentChildren
+  readonly children: (done: Done) => ComponentChildren
+}
+
+/** Starts a job, says how far it is, and what it found. */
+function JobPanel({ title, job, name, none, aside, children }: JobPanelProps) {
+  function shown(data: Schemas['Job']): ComponentChildren {
+    switch (data.state) {
+      case 'none':
+        return none
+      case 'running':
+        return (
+          <p>
+            <progress aria-label={`The ${name}`} max={Math.max(data.total, 1)} value={data.folded} />{' '}
+            {data.folded} of {data.total} events
+          </p>
+        )
+      case 'interrupted':
+        return `The ${name} was interrupted after ${data.folded} events: start it again, and it goes on.`
+      case 'failed':
+        return <Text>{`The ${name} failed: ${data.reason}`}</Text>
+      case 'done':
+        return children(data)
+      default:
+        return data satisfies never
+    }
+  }
+  return (
+    <Section title={title} aside={<div class="filters">{aside}</div>}>
+      {job.refusal !== null && <ProblemBox problem={job.refusal} />}
+      <Answer query={job}>{shown}</Answer>
     </Section>
   )
 }
 
-interface JobShownProps {
-  readonly job: Query<Job>
-  readonly name: string
-  readonly children: (done: Done) => ComponentChildren
+interface DifferenceProps {
+  /** Of the configured policy. */
+  readonly fingerprint: string
+  readonly rebuild: Job
+  /** The configured policy may be another one by now. */
+  readonly onStale: () => void
 }
 
-/** How far a job is, and what it found. */
-function JobShown({ job: { data, problem, reload }, name, children }: JobShownProps) {
-  if (problem !== null) return <ProblemBox problem={problem} retry={reload} />
-  switch (data?.state) {
-    case undefined:
-    case 'none':
-      return null
-    case 'running':
-      return (
-        <p>
-          <progress aria-label={`The ${name}`} max={Math.max(data.total, 1)} value={data.folded} />{' '}
-          {data.folded} of {data.total} events
-        </p>
-      )
-    case 'interrupted':
-      return (
-        <p>
-          The {name} was interrupted after {data.folded} events: start it again, and it goes on.
-        </p>
-      )
-    case 'failed':
-      return (
-        <p>
-          <Badge>failed</Badge> <Text>{data.reason}</Text>
-        </p>
-      )
-    case 'done':
-      return <>{children(data)}</>
-    default:
-      return data satisfies never
+function Difference({ fingerprint, rebuild, onStale }: DifferenceProps) {
+  const diff = useJob('/policy/diff')
+  /** The policy that this page has had compared: a result from before may be of another one. */
+  const [compared, setCompared] = useState<string | null>(null)
+  const isRunning = diff.isRunning || rebuild.isRunning
+  const result = compared === fingerprint && diff.data?.state === 'done' && !diff.isLoading ? diff.data : null
+
+  async function compare(): Promise<void> {
+    setCompared(null)
+    if (await diff.start()) setCompared(fingerprint)
+    // It may be refused for what somebody else began meanwhile.
+    else rebuild.reload()
   }
+  const effects =
+    result === null
+      ? ''
+      : `Live and sandbox: ${result.gains} gain access, ${result.losses} lose it, and ${result.otherwise} change in another way. What came since the comparison may add to that. Roles, groups and webhooks follow. Deliveries are taken meanwhile.`
+  const apply = (
+    <Ask
+      act="Apply"
+      look="danger"
+      isDisabled={result === null || isRunning}
+      title="Apply the configured policy"
+      isDangerous
+      says={effects}
+      onConfirm={async () => {
+        await answerOf(api.POST('/policy/apply', { params: { query: { expect: fingerprint } } }))
+        setCompared(null)
+        toast('The policy is being applied.')
+      }}
+      onClose={() => {
+        rebuild.reload()
+        onStale()
+      }}
+    />
+  )
+  return (
+    <JobPanel
+      title="What the configured policy changes"
+      job={diff}
+      name="comparison"
+      none={null}
+      aside={[
+        <Button key="find" text="Find out" isDisabled={isRunning} onClick={() => void compare()} />,
+        apply,
+      ]}
+    >
+      {(done) => (
+        <>
+          {result === null && <p>This may be of another policy. Find out again before you apply one.</p>}
+          <Changed of={done} words={['would change', 'would gain', 'would lose']} />
+        </>
+      )}
+    </JobPanel>
+  )
 }
 
 interface ChangedProps {
@@ -303,44 +267,31 @@ function Changed({ of: { gains, losses, otherwise, sample }, words: [change, gai
   const turn = usePlace().parameters.get('turn')
   const total = gains + losses + otherwise
   if (total === 0) return <p>Nobody’s access {change}.</p>
-  const stateOf = ({ status, until }: Schemas['AccessSnapshot']) => (
-    <>
-      {statusWords(status)} {until !== null && <Time at={until} />}
-    </>
-  )
+  const options = [
+    ['lost', `who ${lose} access`],
+    ['gained', `who ${gain} access`],
+    ['changed', 'other changes'],
+  ] as const
   return (
     <>
       <p>
         <strong>{gains}</strong> {gain} access, <strong>{losses}</strong> {lose} it, {otherwise} {change} in
         another way.
       </p>
-      <Choose
-        label="Show"
-        name="turn"
-        options={[
-          ['lost', `who ${lose} access`],
-          ['gained', `who ${gain} access`],
-          ['changed', 'other changes'],
-        ]}
-      />
+      <Choose label="Show" name="turn" options={options} />
       <Table
         caption="Access that differs"
         rows={sample.filter((one) => turn === null || turnOf(one) === turn)}
-        keyOf={({ environment, customerId, productId }) =>
-          JSON.stringify([environment, customerId, productId])
-        }
+        keyOf={(one) => JSON.stringify([one.environment, one.customerId, one.productId])}
         columns={[
-          {
-            title: 'Customer',
-            cell: ({ environment, customerId }) => <CustomerLink id={customerId} environment={environment} />,
-          },
+          { title: 'Customer', cell: customerLink },
           { title: 'Environment', cell: ({ environment }) => environment },
           { title: 'Product', cell: ({ productId }) => <Text>{productName(productId)}</Text> },
           { title: 'What', cell: (one) => <Badge>{turnOf(one)}</Badge> },
-          { title: 'Before', cell: ({ before }) => stateOf(before) },
-          { title: 'After', cell: ({ after }) => stateOf(after) },
+          { title: 'Before', cell: ({ before }) => <Access of={before} /> },
+          { title: 'After', cell: ({ after }) => <Access of={after} /> },
         ]}
-        empty={<p>None of this kind.</p>}
+        empty="None of this kind."
       />
       {sample.length < total && (
         <p class="faint">
@@ -351,77 +302,67 @@ function Changed({ of: { gains, losses, otherwise, sample }, words: [change, gai
   )
 }
 
-function Rebuild({ rebuild }: { readonly rebuild: Query<Job> }) {
-  const { data, reload } = rebuild
+const customerLink = ({ environment, customerId }: Done['sample'][number]) => (
+  <Go to={`/customers/${encodeURIComponent(customerId)}`} with={{ environment }} text={customerId} />
+)
+
+const Access = ({ of: { status, until } }: { readonly of: Schemas['AccessSnapshot'] }) => (
+  <>
+    {statusWords(status)} <Time at={until} never="" />
+  </>
+)
+
+function Rebuild({ job }: { readonly job: Job }) {
+  const rebuild = (
+    <Ask
+      act="Rebuild"
+      isDisabled={job.isRunning}
+      title="Work out all access again"
+      isDangerous
+      says="All access is worked out from the stored events under the policy in force, live and in the sandbox, and differences are corrected. Verify first: it says what is stored otherwise."
+      onConfirm={async () => {
+        await answerOf(START['/rebuild']())
+        toast('The rebuild has begun.')
+      }}
+      onClose={job.reload}
+    />
+  )
   return (
-    <Section
+    <JobPanel
       title="Last rebuild"
-      aside={
-        <Ask
-          label="Rebuild…"
-          isDisabled={data?.state === 'running'}
-          title="Work out all access again"
-          act="Rebuild"
-          isDangerous
-          onConfirm={async () => {
-            await answerOf(api.POST('/rebuild'))
-            toast('The rebuild has begun.')
-          }}
-          onClose={reload}
-        >
-          <p>
-            All access is worked out from the stored events under the policy in force, live and in the
-            sandbox, and differences are corrected. Verify first: it says what is stored otherwise.
-          </p>
-        </Ask>
-      }
+      job={job}
+      name="rebuild"
+      none="None since the daemon was started. To apply a policy is one, too."
+      aside={rebuild}
     >
-      {data?.state === 'none' && <p>None since the daemon was started. To apply a policy is one, too.</p>}
-      <JobShown job={rebuild} name="rebuild">
-        {(done) => <Changed of={done} words={['changed', 'gained', 'lost']} />}
-      </JobShown>
-    </Section>
+      {(done) => <Changed of={done} words={['changed', 'gained', 'lost']} />}
+    </JobPanel>
   )
 }
 
 function Verification() {
   const job = useJob('/rebuild/verification')
-  const [problem, setProblem] = useState<Problem | null>(null)
-  const verify = async (): Promise<void> => {
-    setProblem(null)
-    await answerOf(api.POST('/rebuild/verification', { body: {} })).catch((error: unknown) =>
-      setProblem(problemOf(error)),
-    )
-    job.reload()
-  }
   return (
-    <Section
+    <JobPanel
       title="Verification"
-      aside={
-        <button type="button" onClick={() => void verify()} disabled={job.data?.state === 'running'}>
-          Verify
-        </button>
-      }
+      job={job}
+      name="verification"
+      none="It compares all that is stored with what the events say, and changes nothing."
+      aside={<Button text="Verify" isDisabled={job.isRunning} onClick={() => void job.start()} />}
     >
-      {problem !== null && <ProblemBox problem={problem} />}
-      {job.data?.state === 'none' && (
-        <p>It compares all that is stored with what the events say, and changes nothing.</p>
+      {({ differences }) => (
+        <Table
+          caption="What is stored otherwise"
+          rows={differences?.named ?? []}
+          keyOf={({ environment, kind, id }) => `${environment} ${kind} ${id}`}
+          columns={[
+            { title: 'Environment', cell: ({ environment }) => environment },
+            { title: 'What', cell: ({ kind }) => kind },
+            { title: 'Id', cell: ({ id }) => <Text>{id}</Text> },
+          ]}
+          empty="Everything stored matches the events."
+        />
       )}
-      <JobShown job={job} name="verification">
-        {({ differences }) => (
-          <Table
-            caption="What is stored otherwise"
-            rows={differences?.named ?? []}
-            keyOf={({ environment, kind, id }) => `${environment} ${kind} ${id}`}
-            columns={[
-              { title: 'Environment', cell: ({ environment }) => environment },
-              { title: 'What', cell: ({ kind }) => kind },
-              { title: 'Id', cell: ({ id }) => <Text>{id}</Text> },
-            ]}
-            empty={<p>Everything stored matches the events.</p>}
-          />
-        )}
-      </JobShown>
-    </Section>
+    </JobPanel>
   )
 }

@@ -1,218 +1,114 @@
 /* Products: what each gives, who has it, and how that changes. */
 
-import { answerOf, api } from '../api.js'
 import { useSession } from '../session.js'
 import { day } from '../shared/days.js'
-import { CustomerLink, Go } from '../shared/links.js'
-import { Answer, Badge, Facts, PagedTable, Section, Table } from '../shared/show.js'
+import { Go } from '../shared/links.js'
+import { type AnswerOf, useGet, useList } from '../shared/list.js'
+import { Listing, Title } from '../shared/page.js'
+import { Answer, Badge } from '../shared/show.js'
 import { Id, Text } from '../shared/text.js'
+import { CustomerLink } from '../shared/things.js'
 import { Time } from '../shared/time.js'
-import { usePages, useQuery } from '../shared/use-query.js'
 import { Numbers } from './numbers.js'
-
-function useProducts() {
-  const { environment } = useSession()
-  return useQuery(
-    (signal) => answerOf(api.GET('/products', { params: { query: { environment } }, signal })),
-    [environment],
-  )
-}
+import type { PageProps } from './pages.js'
 
 export function Products() {
-  const { environment } = useSession()
-  const products = useProducts()
+  const { environment, productName } = useSession()
   return (
     <>
-      <div class="title">
-        <h1>Products and features</h1>
-        <Go to="/changes" with={{ from: day(1), turn: 'lost' }}>
-          Who lost access yesterday?
-        </Go>
-        <Go to="/changes" with={{ from: day(), turn: 'gained' }}>
-          Who gained access today?
-        </Go>
-      </div>
-      <Section title="Products">
-        <Answer query={products}>
-          {(found) => (
-            <Table
-              caption="Products"
-              rows={found.products}
-              keyOf={({ productId }) => productId}
+      <Title text="Products and features">
+        <Go to="/changes" with={{ from: day(1), turn: 'lost' }} text="Who lost access yesterday?" />
+        <Go to="/changes" with={{ from: day(), turn: 'gained' }} text="Who gained access today?" />
+      </Title>
+      <Answer query={useGet('/products')}>
+        {({ products }) => (
+          <div class="sections">
+            <Listing
+              title="Products"
+              rows={products}
               columns={[
-                {
-                  title: 'Product',
-                  cell: ({ productId, name, configured }) => (
-                    <>
-                      <Go to={`/products/${encodeURIComponent(productId)}`}>{name ?? productId}</Go>
-                      {!configured && <Badge tone="warn">not in the config</Badge>}
-                    </>
-                  ),
-                },
+                { title: 'Product', cell: (one) => <Name of={one} /> },
                 { title: 'Id', cell: ({ productId }) => <Id>{productId}</Id> },
                 { title: 'With access', isNumber: true, cell: ({ active }) => active },
-                { title: 'Features', cell: ({ features }) => <Names of={features} none="none" /> },
+                { title: 'Features', cell: ({ features }) => <Names of={features} /> },
                 { title: 'Roles and groups', cell: ({ targets }) => <Targets of={targets} /> },
               ]}
-              empty={
-                <p>
-                  The config names no product, and nobody has one in {environment}. Add <code>products</code>{' '}
-                  to the config, with a name, features, roles and groups for each, then run{' '}
-                  <code>latchkey reload</code>.
-                </p>
-              }
+              empty={`The config names no product, and nobody has one in ${environment}. Add \`products\` to the config, with a name, features, roles and groups for each, then run \`latchkey reload\`.`}
             />
-          )}
-        </Answer>
-      </Section>
-      <Section title="Features">
-        <Answer query={products}>
-          {(found) => (
-            <Table
-              caption="Features and the products that give them"
-              rows={[...new Set(found.products.flatMap(({ features }) => features))].sort()}
-              keyOf={(feature) => feature}
+            <Listing
+              title="Features"
+              rows={[...new Set(products.flatMap(({ features }) => features))].sort()}
               columns={[
                 { title: 'Feature', cell: (feature) => <Text>{feature}</Text> },
                 {
                   title: 'Given by',
-                  cell: (feature) => (
-                    <Names
-                      of={found.products
-                        .filter(({ features }) => features.includes(feature))
-                        .map(({ name, productId }) => name ?? productId)}
-                      none=""
-                    />
-                  ),
+                  cell: (feature) => {
+                    const giving = products.filter(({ features }) => features.includes(feature))
+                    return <Names of={giving.map(({ productId }) => productName(productId))} />
+                  },
                 },
               ]}
-              empty={
-                <p>
-                  No product gives a feature. Name some as <code>features</code> of a product in the config,
-                  and your app can ask for them instead of for products.
-                </p>
-              }
+              empty="No product gives a feature. Name some as `features` of a product in the config, and your app can ask for them instead of for products."
             />
-          )}
-        </Answer>
-      </Section>
+          </div>
+        )}
+      </Answer>
       <Numbers productId={null} />
     </>
   )
 }
 
-function Names({ of, none }: { readonly of: readonly string[]; readonly none: string }) {
-  if (of.length === 0) return <span class="faint">{none}</span>
+type Listed = AnswerOf<'/products'>['products'][number]
+
+function Name({ of: { productId, name, configured } }: { readonly of: Listed }) {
   return (
     <>
-      {of.map((name, index) => (
-        <span key={name}>
-          {index > 0 && ', '}
-          <Text>{name}</Text>
-        </span>
-      ))}
+      <Go to={`/products/${encodeURIComponent(productId)}`} text={name ?? productId} />
+      {!configured && <Badge tone="warn">not in the config</Badge>}
     </>
   )
 }
+
+const Names = ({ of }: { readonly of: readonly string[] }) =>
+  of.length === 0 ? <span class="faint">none</span> : <Text>{of.join(', ')}</Text>
 
 /** Leads to the memberships, where the key may see them. */
 function Targets({ of }: { readonly of: readonly string[] }) {
   const { may } = useSession()
-  if (of.length === 0) return <span class="faint">none</span>
-  return (
-    <>
-      {of.map((target) => (
-        <div key={target}>
-          {may('admin') ? (
-            <Go to="/sync/memberships" with={{ target }}>
-              {target}
-            </Go>
-          ) : (
-            <Text>{target}</Text>
-          )}
-        </div>
-      ))}
-    </>
-  )
+  if (of.length === 0 || !may('admin')) return <Names of={of} />
+  return of.map((target) => (
+    <div key={target}>
+      <Go to="/sync/memberships" with={{ target }} text={target} />
+    </div>
+  ))
 }
 
-export function Product({ ids: { productId = '' } }: { readonly ids: Readonly<Record<string, string>> }) {
-  const { environment } = useSession()
-  const products = useProducts()
-  const own = products.data?.products.find((one) => one.productId === productId)
-  const members = usePages(
-    (cursor, signal) => {
-      const query = { environment, limit: 50, ...(cursor !== undefined && { cursor }) }
-      const params = { path: { productId }, query }
-      return answerOf(api.GET('/products/{productId}/customers', { params, signal }))
-    },
-    [environment, productId],
-  )
+export function Product({ ids: { productId = '' } }: PageProps) {
+  const { environment, productName } = useSession()
   return (
     <>
-      <div class="title">
-        <h1>
-          <Text>{own?.name ?? productId}</Text>
-        </h1>
-        <Go to="/changes" with={{ from: day(1), turn: 'lost', product: productId }}>
-          Who lost it yesterday?
-        </Go>
-        <Go to="/products">All products</Go>
-      </div>
-      <Section title="What it gives">
-        <Answer query={products}>
-          {() => (
-            <Facts
-              of={[
-                ['Id', <Id>{productId}</Id>],
-                ['With access now', own?.active ?? 0],
-                ['Features', <Names of={own?.features ?? []} none="none" />],
-                ['Roles and groups', <Targets of={own?.targets ?? []} />],
-                [
-                  'Config',
-                  own?.configured
-                    ? 'named there'
-                    : 'not named there: it gives access, and neither features nor roles',
-                ],
-              ]}
-            />
-          )}
-        </Answer>
-      </Section>
-      <Numbers productId={productId} />
-      <Section title="Who has access now">
-        <PagedTable
-          pages={members}
-          caption="Customers with access"
-          keyOf={({ customerId }) => customerId}
-          columns={[
-            {
-              title: 'Customer',
-              cell: ({ customerId }) => <CustomerLink id={customerId} />,
-            },
-            { title: 'Status', cell: ({ status }) => <Badge>{status}</Badge> },
-            { title: 'Since', cell: ({ since }) => <Time at={since} never="" /> },
-            { title: 'Until', cell: ({ until }) => <Time at={until} never="for good" /> },
-            {
-              title: 'By',
-              cell: ({ sources, pastDue }) => (
-                <>
-                  {[...new Set(sources.filter(({ active }) => active).map(({ kind }) => kind))]
-                    .map((kind) => (kind === 'manual' ? 'grant by hand' : kind))
-                    .join(', ')}{' '}
-                  {pastDue && <Badge tone="warn">past due</Badge>}
-                </>
-              ),
-            },
-          ]}
-          empty={
-            <p>
-              Nobody has this product in {environment} now. Look at another environment, or at an earlier day
-              above.
-            </p>
-          }
+      <Title text={productName(productId)}>
+        <Go
+          to="/changes"
+          with={{ from: day(1), turn: 'lost', product: productId }}
+          text="Who lost it yesterday?"
         />
-      </Section>
+        <Go to="/products" text="All products" />
+      </Title>
+      <Numbers productId={productId} />
+      <Listing
+        title="Who has access now"
+        caption="Customers with access"
+        pages={useList('/products/{productId}/customers', {}, { ids: { productId } })}
+        columns={[
+          { title: 'Customer', cell: ({ customerId }) => <CustomerLink id={customerId} /> },
+          { title: 'Status', cell: ({ status }) => <Badge>{status}</Badge> },
+          { title: 'Since', cell: ({ since }) => <Time at={since} never="" /> },
+          { title: 'Until', cell: ({ until }) => <Time at={until} never="for good" /> },
+          { title: 'Payment', cell: ({ pastDue }) => pastDue && <Badge tone="warn">past due</Badge> },
+        ]}
+        empty={`Nobody has this product in ${environment} now. Look at another environment, or at an earlier day above.`}
+      />
     </>
   )
 }

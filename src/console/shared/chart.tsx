@@ -24,12 +24,9 @@ interface ChartProps {
 
 const HEIGHT = 180
 
-export function Chart({
-  summary,
-  times,
-  series,
-  format = { hour: '2-digit', minute: '2-digit' },
-}: ChartProps) {
+const HOURS = { hour: '2-digit', minute: '2-digit' } as const
+
+export function Chart({ summary, times, series, format = HOURS }: ChartProps) {
   const place = useRef<HTMLDivElement>(null)
   const [theme] = useTheme()
   const [zone] = useZone()
@@ -44,7 +41,10 @@ export function Chart({
     void import('uplot').then(
       ({ default: UPlot }) => {
         if (isGone) return
-        const color = (name: string) => getComputedStyle(element).getPropertyValue(name).trim()
+        const color = (name: string): string => {
+          element.style.color = `var(--color${name.slice(1)})`
+          return getComputedStyle(element).color
+        }
         const axis = {
           stroke: color('--faint'),
           grid: { stroke: color('--line'), width: 1 },
@@ -88,5 +88,9 @@ export function Chart({
     }
   }, [drawn, theme, zone])
   // What it shows can be said without it.
-  return isFailed ? <p>{summary}</p> : <div class="chart" ref={place} role="img" aria-label={summary} />
+  return isFailed ? (
+    <p>{summary}</p>
+  ) : (
+    <div class="min-h-52 min-w-0 **:min-w-0 **:border-0" ref={place} role="img" aria-label={summary} />
+  )
 }

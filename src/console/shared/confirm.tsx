@@ -53,30 +53,17 @@ export interface ConfirmProps {
 }
 
 export function Confirm(props: ConfirmProps) {
-  const {
-    title,
-    act,
-    isDangerous,
-    reason,
-    preview,
-    about = [],
-    isReady = true,
-    onConfirm,
-    onClose,
-    children,
-  } = props
+  const { title, act, reason, preview, about = [], isReady = true, onConfirm, onClose } = props
   const [why, setWhy] = useState('')
   const [problem, setProblem] = useState<Problem | null>(null)
   const [isDoing, setDoing] = useState(false)
   const seen = useQuery(async (signal) => ({ shown: await preview?.(signal) }), about)
-  const mayConfirm =
-    isReady &&
-    !isDoing &&
-    seen.data !== undefined &&
-    !seen.isStale &&
-    (reason !== 'required' || why.trim() !== '')
+  const isReasonMissing = reason === 'required' && why.trim() === ''
+  const mayConfirm = isReady && !isDoing && !seen.isStale && !isReasonMissing
 
-  async function confirm(): Promise<void> {
+  async function confirm(event: Event): Promise<void> {
+    event.preventDefault()
+    if (!mayConfirm) return
     setDoing(true)
     setProblem(null)
     try {
@@ -90,13 +77,8 @@ export function Confirm(props: ConfirmProps) {
 
   return (
     <Dialog title={title} onClose={onClose}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          if (mayConfirm) void confirm()
-        }}
-      >
-        {children}
+      <form onSubmit={(event) => void confirm(event)}>
+        {props.children}
         {reason !== 'none' && (
           <label class="field">
             <span>Reason{reason === 'optional' && ' (optional)'}</span>
@@ -111,7 +93,7 @@ export function Confirm(props: ConfirmProps) {
           </label>
         )}
         {preview !== undefined && (
-          <div class="preview">
+          <div class="border-l-4 border-link bg-page px-3 py-2">
             <Answer query={seen}>{({ shown }) => shown}</Answer>
           </div>
         )}
@@ -120,7 +102,7 @@ export function Confirm(props: ConfirmProps) {
           <button type="button" onClick={onClose}>
             Cancel
           </button>
-          <button type="submit" class={isDangerous ? 'danger' : 'primary'} disabled={!mayConfirm}>
+          <button type="submit" class={props.isDangerous ? 'danger' : 'primary'} disabled={!mayConfirm}>
             {isDoing ? 'Working…' : act}
           </button>
         </footer>

@@ -1,51 +1,39 @@
 /* What a reader has chosen for this browser. */
 
-import { useEffect, useState } from 'preact/hooks'
+import { type Signal, signal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
 
-type Name = 'theme' | 'zone'
-
-const CHANGED = 'latchkey-preference'
-
-function read(name: Name): string | null {
-  try {
-    return window.localStorage.getItem(`latchkey.${name}`)
-  } catch {
-    // Some browsers keep nothing in a private window.
-    return null
-  }
-}
-
-/** A choice among a few words, of which the first is the default. */
-export function usePreference<const Word extends string>(
-  name: Name,
-  words: readonly [Word, ...Word[]],
-): readonly [Word, (word: Word) => void] {
-  const readNow = (): Word => words.find((one) => one === read(name)) ?? words[0]
-  const [word, setWord] = useState(readNow)
-  useEffect(() => {
-    const changed = (): void => setWord(readNow())
-    window.addEventListener(CHANGED, changed)
-    return () => window.removeEventListener(CHANGED, changed)
-  }, [])
-  const choose = (next: Word): void => {
+/** A choice among a few words, of which the first is the default. Some browsers keep nothing in a private window. */
+function preference<const Word extends string>(name: string, words: readonly [Word, ...Word[]]) {
+  const key = `latchkey.${name}`
+  const kept = (): string | null => {
     try {
-      window.localStorage.setItem(`latchkey.${name}`, next)
-    } catch {}
-    setWord(next)
-    window.dispatchEvent(new Event(CHANGED))
+      return window.localStorage.getItem(key)
+    } catch {
+      return null
+    }
   }
-  return [word, choose]
-}
-
-/** Light, dark, or as the system has it. */
-export function useTheme() {
-  const preference = usePreference('theme', ['system', 'light', 'dark'])
-  const [theme] = preference
-  useEffect(() => {
-    document.documentElement.dataset.theme = theme
-  }, [theme])
-  return preference
+  const before = kept()
+  const chosen: Signal<Word> = signal(words.find((one) => one === before) ?? words[0])
+  const choose = (word: string): void => {
+    chosen.value = words.find((one) => one === word) ?? words[0]
+    try {
+      window.localStorage.setItem(key, word)
+    } catch {}
+  }
+  return () => [chosen.value, choose] as const
 }
 
 /** The zone that times are shown in: the reader's, or UTC. */
-export const useZone = () => usePreference('zone', ['local', 'utc'])
+export const useZone = preference('zone', ['local', 'utc'])
+const useThemePreference = preference('theme', ['system', 'light', 'dark'])
+
+/** Light, dark, or as the system has it. */
+export function useTheme() {
+  const [theme, choose] = useThemePreference()
+  useEffect(() => {
+    document.documentElement.dataset.theme = theme
+    document.documentElement.style.colorScheme = theme === 'system' ? 'light dark' : theme
+  }, [theme])
+  return [theme, choose] as const
+}

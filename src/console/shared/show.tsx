@@ -18,20 +18,13 @@ const TODO: Readonly<Record<string, string>> = {
 export function ProblemBox({ problem, retry }: { readonly problem: Problem; readonly retry?: () => void }) {
   const { message, code, requestId, issues } = problem
   return (
-    <div class="problem" role="alert">
+    <div class="problem border border-bad bg-bad-back" role="alert">
       <p>
         <strong>{message}</strong> {TODO[code]}
       </p>
-      {issues.length > 0 && (
-        <ul>
-          {issues.map(({ path, message: said }) => (
-            <li key={path}>
-              {path === '' ? '' : `${path}: `}
-              {said}
-            </li>
-          ))}
-        </ul>
-      )}
+      {issues.map(({ path, message: said }) => (
+        <p key={path}>{path === '' ? said : `${path}: ${said}`}</p>
+      ))}
       <p class="faint">
         {code}
         {requestId !== null && ` · request ${requestId}`}
@@ -46,15 +39,15 @@ export function ProblemBox({ problem, retry }: { readonly problem: Problem; read
 }
 
 interface AnswerProps<Data> {
-  readonly query: Query<Data>
+  readonly query: Omit<Query<Data>, 'isStale'>
   readonly children: (data: Data) => ComponentChildren
 }
 
 /** Shows an answer once it is there, and what is wrong with it. */
 export function Answer<Data>({ query, children }: AnswerProps<Data>) {
-  const { data, problem, isLoading, isStale, reload } = query
+  const { data, problem, isLoading, reload } = query
   return (
-    <div aria-busy={isLoading} class={isStale ? 'stale' : undefined}>
+    <div class="sections" aria-busy={isLoading}>
       {problem !== null && !isLoading && <ProblemBox problem={problem} retry={reload} />}
       {data === undefined ? isLoading && <Loading /> : children(data)}
     </div>
@@ -62,7 +55,7 @@ export function Answer<Data>({ query, children }: AnswerProps<Data>) {
 }
 
 export function Loading() {
-  return <p class="faint loading">Loading…</p>
+  return <p class="faint">Loading…</p>
 }
 
 /** Where there is nothing: says so, and what to do. */
@@ -70,20 +63,18 @@ export function Empty({ children }: { readonly children: ComponentChildren }) {
   return <div class="empty">{children}</div>
 }
 
-/** One part of a page, with its heading. */
-export function Section({
-  title,
-  aside,
-  children,
-}: {
+interface SectionProps {
   readonly title: string
   /** Beside the heading: buttons, a filter. */
   readonly aside?: ComponentChildren
   readonly children: ComponentChildren
-}) {
+}
+
+/** One part of a page, with its heading. */
+export function Section({ title, aside, children }: SectionProps) {
   return (
-    <section class="section">
-      <header>
+    <section class="grid grid-cols-1 gap-3 rounded-lg border border-line bg-panel px-4 pt-3 pb-4">
+      <header class="flex flex-wrap items-center justify-between gap-2 *:min-w-0 *:max-w-full">
         <h2>{title}</h2>
         {aside}
       </header>
@@ -94,42 +85,34 @@ export function Section({
 
 export type Tone = 'good' | 'warn' | 'bad' | 'plain'
 
-/** Tones of the words that the API has for states; others are plain. */
-const TONES: Readonly<Record<string, Tone>> = {
-  ...{ active: 'good', ok: 'good', applied: 'good', delivered: 'good', done: 'good' },
-  ...{
-    ending: 'warn',
-    held: 'warn',
-    warn: 'warn',
-    retrying: 'warn',
-    due: 'warn',
-    parked: 'warn',
-    paused: 'warn',
-  },
-  ...{ limited: 'warn', pending: 'warn', running: 'warn', unconfirmed: 'warn' },
-  ...{ settled: 'good', gained: 'good', lost: 'bad' },
-  ...{ blocked: 'bad', fail: 'bad', failed: 'bad', quarantined: 'bad', stopped: 'bad', charged_back: 'bad' },
+/** The words that the API has for states, by their tone; others are plain. */
+const WORDS: Readonly<Record<Exclude<Tone, 'plain'>, string>> = {
+  good: 'active ok applied delivered done settled gained',
+  warn: 'ending held warn retrying due parked paused limited pending running unconfirmed',
+  bad: 'blocked fail failed quarantined stopped charged_back lost',
+}
+const TONES = new Map<string, Tone>(
+  (['good', 'warn', 'bad'] as const).flatMap((tone) =>
+    WORDS[tone].split(' ').map((word) => [word, tone] as const),
+  ),
+)
+
+interface BadgeProps {
+  readonly children: string
+  readonly tone?: Tone
 }
 
 /** A state in a word. The word says it, not the color alone. */
-export function Badge({
-  children,
-  tone = TONES[children] ?? 'plain',
-}: {
-  readonly children: string
-  readonly tone?: Tone
-}) {
+export function Badge({ children, tone = TONES.get(children) ?? 'plain' }: BadgeProps) {
   return <span class={`badge ${tone}`}>{children.replaceAll('_', ' ')}</span>
 }
 
+type Fact = readonly [name: string, value: ComponentChildren]
+
 /** Names and values. */
-export function Facts({
-  of,
-}: {
-  readonly of: readonly (readonly [name: string, value: ComponentChildren])[]
-}) {
+export function Facts({ of }: { readonly of: readonly Fact[] }) {
   return (
-    <dl class="facts">
+    <dl class="grid grid-cols-[repeat(auto-fill,minmax(min(13rem,100%),1fr))] gap-x-5 gap-y-2">
       {of.map(([name, value]) => (
         <div key={name}>
           <dt>{name}</dt>
@@ -162,9 +145,9 @@ export function Table<Row>({ caption, rows, columns, keyOf, empty }: TableProps<
   if (rows.length === 0) return <Empty>{empty}</Empty>
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard.
-    <section class="scrolls" aria-label={caption} tabIndex={0}>
-      <table>
-        <caption class="unseen">{caption}</caption>
+    <section class="overflow-x-auto" aria-label={caption} tabIndex={0}>
+      <table class="w-full">
+        <caption class="sr-only">{caption}</caption>
         <thead>
           <tr>
             {columns.map(({ title, isNumber }) => (
@@ -190,18 +173,18 @@ export function Table<Row>({ caption, rows, columns, keyOf, empty }: TableProps<
   )
 }
 
+type PagedTableProps<Row> = Omit<TableProps<Row>, 'rows'> & { readonly pages: Pages<Row> }
+
 /** A list by pages as a table, with a button for more. */
-export function PagedTable<Row>({
-  pages,
-  ...table
-}: Omit<TableProps<Row>, 'rows'> & { readonly pages: Pages<Row> }) {
-  const { data, problem, isLoading, hasMore, more, reload } = pages
+export function PagedTable<Row>({ pages, ...table }: PagedTableProps<Row>) {
+  const { data, isLoading, hasMore, more, reload } = pages
   return (
-    <div aria-busy={isLoading}>
-      {problem !== null && <ProblemBox problem={problem} retry={data === undefined ? reload : more} />}
-      {data === undefined ? isLoading && <Loading /> : <Table rows={data} {...table} />}
+    <div class="sections">
+      <Answer query={{ ...pages, reload: data === undefined ? reload : more }}>
+        {(rows) => <Table rows={rows} {...table} />}
+      </Answer>
       {hasMore && (
-        <button type="button" class="more" onClick={more} disabled={isLoading}>
+        <button type="button" onClick={more} disabled={isLoading}>
           {isLoading ? 'Loading…' : 'More'}
         </button>
       )}

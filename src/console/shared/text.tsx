@@ -20,32 +20,25 @@ export function saveFile(name: string, text: string, type: string): void {
 
 /** An id in full, with a button that copies it. */
 export function Id({ children }: { readonly children: string }) {
+  const failed = (): void => toast('The browser does not allow to copy: select the text instead.', 'bad')
+  // Browsers have no clipboard for pages over plain HTTP, except on this machine.
+  const copy = (): void =>
+    void (navigator.clipboard?.writeText(children) ?? Promise.reject()).then(() => toast('Copied.'), failed)
+  const name = `Copy ${visible(children)}`
   return (
-    <span class="id">
+    <span class="inline-flex items-center gap-1">
       <code>
         <Text>{children}</Text>
       </code>
-      <CopyButton text={children} />
+      <button
+        type="button"
+        class="small border-transparent bg-transparent"
+        onClick={copy}
+        aria-label={name}
+        title="Copy"
+      >
+        ⧉
+      </button>
     </span>
-  )
-}
-
-function CopyButton({ text }: { readonly text: string }) {
-  const copy = (): void => {
-    const failed = () => toast('The browser does not allow to copy: select the text instead.', 'bad')
-    // Browsers have no clipboard for pages over plain HTTP, except on this machine.
-    if (navigator.clipboard === undefined) failed()
-    else navigator.clipboard.writeText(text).then(() => toast('Copied.'), failed)
-  }
-  return (
-    <button
-      type="button"
-      class="quiet small"
-      onClick={copy}
-      aria-label={`Copy ${visible(text)}`}
-      title="Copy"
-    >
-      ⧉
-    </button>
   )
 }

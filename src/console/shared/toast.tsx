@@ -1,48 +1,40 @@
 /* Short messages about what was done, which screen readers read out. */
 
-import { useEffect, useState } from 'preact/hooks'
+import { signal } from '@preact/signals'
 
 const SHOWN_MS = 6_000
 
 interface Toast {
-  readonly id: number
   readonly text: string
   readonly kind: 'good' | 'bad'
 }
 
-let toasts: readonly Toast[] = []
-let count = 0
-const listeners = new Set<() => void>()
-
-function show(next: readonly Toast[]): void {
-  toasts = next
-  for (const tell of listeners) tell()
-}
+const toasts = signal<readonly Toast[]>([])
 
 /** Says what was done. A failure stays until it is closed. */
 export function toast(text: string, kind: Toast['kind'] = 'good'): void {
-  count += 1
-  const id = count
-  show([...toasts, { id, text, kind }])
-  if (kind === 'good') setTimeout(() => close(id), SHOWN_MS)
+  const added = { text, kind }
+  toasts.value = [...toasts.value, added]
+  if (kind === 'good') setTimeout(() => close(added), SHOWN_MS)
 }
 
-const close = (id: number): void => show(toasts.filter((one) => one.id !== id))
+const close = (closed: Toast): void => {
+  toasts.value = toasts.value.filter((one) => one !== closed)
+}
 
 /** Once on the page. */
 export function Toasts() {
-  const [shown, setShown] = useState(toasts)
-  useEffect(() => {
-    const tell = (): void => setShown(toasts)
-    listeners.add(tell)
-    return () => void listeners.delete(tell)
-  }, [])
   return (
-    <div class="toasts" role="status" aria-live="polite">
-      {shown.map(({ id, text, kind }) => (
-        <p key={id} class={`toast ${kind}`}>
-          {text}
-          <button type="button" class="quiet small" aria-label="Close" onClick={() => close(id)}>
+    <div class="fixed right-4 bottom-4 grid max-w-120 justify-items-end gap-2" role="status">
+      {toasts.value.map((one) => (
+        <p class={`toast ${one.kind}`}>
+          {one.text}
+          <button
+            type="button"
+            class="small border-transparent bg-transparent"
+            aria-label="Close"
+            onClick={() => close(one)}
+          >
             ×
           </button>
         </p>

@@ -9,58 +9,54 @@ export interface Query<Answer> {
   /** Of the last attempt; null if that went well. */
   readonly problem: Problem | null
   readonly isLoading: boolean
-  /** What is shown is older than a change, or than a failed attempt to read it again. */
+  /** Not to be acted on: the answer is being read, or the last attempt to read it failed. */
   readonly isStale: boolean
   /** Asks again, and keeps what is shown meanwhile. */
   readonly reload: () => void
+}
+
+interface Asked<Answer> {
+  readonly key: string
+  readonly data?: Answer
+  readonly problem: Problem | null
+  readonly isLoading: boolean
 }
 
 /**
  * Asks when the page is shown, and again whenever `about` changes: then nothing of the earlier answer is shown. A
  * question that nobody waits for any more is given up.
  * @param about texts, numbers or null that the question depends on
+ * @param round asks again when it changes, and keeps what is shown meanwhile
  */
 export function useQuery<Answer>(
   ask: (signal: AbortSignal) => Promise<Answer>,
   about: readonly unknown[],
+  round = 0,
 ): Query<Answer> {
   const key = JSON.stringify(about)
   const asking = useRef(ask)
   asking.current = ask
   const [count, setCount] = useState(0)
-  const [state, setState] = useState<{
-    readonly key: string
-    readonly data: Answer | undefined
-    readonly problem: Problem | null
-    readonly isLoading: boolean
-  }>({ key, data: undefined, problem: null, isLoading: true })
+  const [asked, setAsked] = useState<Asked<Answer>>({ key, problem: null, isLoading: true })
+  const { data, problem, isLoading } = asked.key === key ? asked : { problem: null, isLoading: true }
 
   useEffect(() => {
     const aborter = new AbortController()
-    setState((before) => ({
-      key,
-      data: before.key === key ? before.data : undefined,
-      problem: before.key === key ? before.problem : null,
-      isLoading: true,
-    }))
+    const set = (next: (before: Asked<Answer>) => Asked<Answer>): void => {
+      if (!aborter.signal.aborted) setAsked(next)
+    }
+    set((before) =>
+      before.key === key ? { ...before, isLoading: true } : { key, problem: null, isLoading: true },
+    )
     asking.current(aborter.signal).then(
-      (data) => {
-        if (!aborter.signal.aborted) setState({ key, data, problem: null, isLoading: false })
-      },
-      (error: unknown) => {
-        if (aborter.signal.aborted) return
-        setState((before) => ({ ...before, problem: problemOf(error), isLoading: false }))
-      },
+      (answer) => set(() => ({ key, data: answer, problem: null, isLoading: false })),
+      (error: unknown) => set((before) => ({ ...before, problem: problemOf(error), isLoading: false })),
     )
     return () => aborter.abort()
-  }, [key, count])
+  }, [key, count, round])
 
   const reload = useCallback(() => setCount((before) => before + 1), [])
-  const isCurrent = state.key === key
-  const data = isCurrent ? state.data : undefined
-  const problem = isCurrent ? state.problem : null
-  const isLoading = state.isLoading || !isCurrent
-  return { data, problem, isLoading, isStale: data !== undefined && (isLoading || problem !== null), reload }
+  return { data, problem, isLoading, isStale: isLoading || problem !== null, reload }
 }
 
 /** Anything else is a bug, which the error boundary shows. */
@@ -86,30 +82,23 @@ export function usePages<Item>(
   about: readonly unknown[],
 ): Pages<Item> {
   const first = useQuery((signal) => ask(undefined, signal), about)
-  const [further, setFurther] = useState<{
-    readonly of: Page<Item> | undefined
-    readonly pages: readonly Page<Item>[]
-  }>({
-    of: undefined,
-    pages: [],
-  })
+  const [further, setFurther] = useState<readonly (Page<Item> | undefined)[]>([])
   const [problem, setProblem] = useState<Problem | null>(null)
   const [isLoading, setLoading] = useState(false)
   // Those behind another first page are of another list.
-  const pages =
-    first.data === undefined ? [] : [first.data, ...(further.of === first.data ? further.pages : [])]
+  const pages = further[0] === first.data ? further : [first.data]
   const { nextCursor = null, hasMore = false } = pages.at(-1)?.pagination ?? {}
   const more = (): void => {
     if (nextCursor === null || isLoading) return
     setLoading(true)
     setProblem(null)
     ask(nextCursor, new AbortController().signal)
-      .then((page) => setFurther({ of: first.data, pages: [...pages.slice(1), page] }))
+      .then((page) => setFurther([...pages, page]))
       .catch((error: unknown) => setProblem(problemOf(error)))
       .finally(() => setLoading(false))
   }
   return {
-    data: first.data === undefined ? undefined : pages.flatMap(({ items }) => items),
+    data: first.data && pages.flatMap((page) => page?.items ?? []),
     problem: first.problem ?? problem,
     isLoading: first.isLoading || isLoading,
     hasMore,
