@@ -1,1 +1,0 @@
-import{F as e,I as t,O as n,l as r}from"./app-5e85a29b.js";function i({label:i,name:a,look:o,isDisabled:s=!1,onClose:c,...l}){let[u,d]=e(!1),f=()=>{d(!1),c?.()};return/* @__PURE__ */ n(t,{children:[/* @__PURE__ */ n(`button`,{type:`button`,class:o,"aria-label":a,disabled:s,onClick:()=>d(!0),children:i}),u&&/* @__PURE__ */ n(r,{reason:`none`,...l,onClose:f})]})}export{i as t};
