@@ -81,7 +81,7 @@ const PREFIX = '/console'
 const API = `${PREFIX}/api`
 /** A key has 46 characters. */
 const MAX_FORM_BYTES = 8 * 1024
-/** A view to go on to, as the page names it: it can lead nowhere else, since what is ahead of it is fixed. */
+/** A view to go on to, as the page names it. */
 const NEXT = /^\/[!-~]*$/
 
 /** No script, style, picture or form but its own; in nobody's frame. */
@@ -189,7 +189,7 @@ function createSignIn(deps: ConsoleDeps, { isSecure, assertOwn }: ReturnType<typ
   async function begin(req: IncomingMessage, res: ServerResponse, key: ApiKey, next = ''): Promise<void> {
     setCookie(req, res, (await opened()).cookieFor(key), IDLE_MS)
     log.info({ requestId: factsOf(req).id, keyName: key.name }, 'signed in to the console')
-    redirect(res, NEXT.test(next) ? PREFIX + next : `${PREFIX}/`)
+    redirect(res, viewAt(next))
   }
 
   async function find(req: IncomingMessage): Promise<Session | null> {
@@ -246,6 +246,12 @@ function createSignIn(deps: ConsoleDeps, { isSecure, assertOwn }: ReturnType<typ
       await begin(req, res, key)
     },
   }
+}
+
+/** Where to go after a sign-in: a view of the console and nothing else, so not out of it by `..` either. */
+function viewAt(next: string): string {
+  const { pathname, search } = new URL(NEXT.test(next) ? PREFIX + next : `${PREFIX}/`, 'http://localhost')
+  return pathname.startsWith(`${PREFIX}/`) ? pathname + search : `${PREFIX}/`
 }
 
 /** What the sign-in page says in its own words. */

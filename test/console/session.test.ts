@@ -366,6 +366,8 @@ describe('a key that is sent to sign in', () => {
       '\\\\example.com',
       '/a\r\nX: y',
       '@example.com',
+      '/../../docs',
+      '/%2e%2e/docs',
     ]) {
       const answer = await send(daemon, '/console/session', {
         method: 'POST',

@@ -159,5 +159,8 @@ export async function expectNoFault(page: Page): Promise<void> {
     const { violations } = await axe.analyze()
     expect(violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)])).toEqual([])
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(width)
+    // What a dialog cuts off is beyond reach without a sign.
+    const isCutOff = `[...document.querySelectorAll('dialog[open]')].some((one) => one.scrollWidth > one.clientWidth)`
+    expect(await page.evaluate(isCutOff)).toBe(false)
   }
 }

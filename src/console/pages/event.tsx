@@ -92,7 +92,7 @@ export function Event({ ids: { eventId = '' } }: { readonly ids: Readonly<Record
       </Answer>
       {isReplaying && data !== undefined && (
         <ReplayDialog
-          title={`Replay ${visible(eventId)}`}
+          title={`Replay ${visible(eventId)}, and others of its type and millisecond`}
           filter={onlyThis(data)}
           onClose={() => setReplaying(false)}
           onDone={event.reload}
