@@ -46,8 +46,13 @@ export function setParameters(changed: Parameters, replacing = false): void {
   navigate(addressOf(path, { ...Object.fromEntries(parameters), ...changed }), replacing)
 }
 
+export interface PageProps {
+  /** Of its path, decoded. */
+  readonly ids: Readonly<Record<string, string>>
+}
+
 /** The ids in a path, such as `{ customerId }` by `/customers/:customerId`; null if the path is another one. */
-export function idsIn(pattern: string, path: string): Readonly<Record<string, string>> | null {
+export function idsIn(pattern: string, path: string): PageProps['ids'] | null {
   const found = new RegExp(`^${pattern.replaceAll(/:(\w+)/g, '(?<$1>[^/]+)')}$`).exec(path)
   if (found === null) return null
   try {

@@ -2,11 +2,7 @@
 
 import type { ComponentType } from 'preact'
 import type { Scope } from '../api.js'
-
-export interface PageProps {
-  /** Of its path, decoded. */
-  readonly ids: Readonly<Record<string, string>>
-}
+import type { PageProps } from '../router.js'
 
 type Row = readonly [
   /** Below `/console`, such as `/customers/:customerId`. */

@@ -1,5 +1,6 @@
 /* Products: what each gives, who has it, and how that changes. */
 
+import type { PageProps } from '../router.js'
 import { useSession } from '../session.js'
 import { day } from '../shared/days.js'
 import { Go } from '../shared/links.js'
@@ -10,7 +11,6 @@ import { Id, Text } from '../shared/text.js'
 import { CustomerLink } from '../shared/things.js'
 import { Time } from '../shared/time.js'
 import { Numbers } from './numbers.js'
-import type { PageProps } from './pages.js'
 
 export function Products() {
   const { environment, productName } = useSession()
