@@ -270,7 +270,7 @@ function OtherProduct({ ids }: { readonly ids: readonly string[] }) {
   const { productName } = useSession()
   if (ids.length === 0) return null
   return (
-    <label class="inline">
+    <label class="acts">
       Explain another product{' '}
       <select value="" onChange={({ currentTarget: { value } }) => setParameters({ product: value })}>
         <option value="">choose…</option>
