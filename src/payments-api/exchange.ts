@@ -31,7 +31,13 @@ export function exchange(url: string, { method, headers, body, signal }: Sent): 
   return new Promise((resolve, reject) => {
     const request = url.startsWith('https:') ? requestHttps : requestHttp
     const sent = request(url, { method, signal, headers: { ...headers, 'accept-encoding': 'gzip' } })
-    sent.on('error', reject)
+    sent.on('error', (error) => {
+      // The service had closed the idle connection that was to carry this; the next attempt opens another, or fails for
+      // a reason of its own.
+      const wasClosed = sent.reusedSocket && 'code' in error && error.code === 'ECONNRESET' && !signal.aborted
+      if (wasClosed) resolve(exchange(url, { method, headers, body, signal }))
+      else reject(error)
+    })
     sent.on('response', (response) => {
       const { statusCode: status = 0, headers: answered } = response
       readBody(response).then((read) => resolve({ status, headers: answered, body: read }), reject)
