@@ -73,7 +73,7 @@ interface SectionProps {
 /** One part of a page, with its heading. */
 export function Section({ title, aside, children }: SectionProps) {
   return (
-    <section class="grid grid-cols-1 gap-3 rounded-lg border border-line bg-panel px-4 pt-3 pb-4">
+    <section class="section grid grid-cols-1 gap-3 rounded-lg border border-line bg-panel px-4 pt-3 pb-4">
       <header class="flex flex-wrap items-center justify-between gap-2 *:min-w-0 *:max-w-full">
         <h2>{title}</h2>
         {aside}
