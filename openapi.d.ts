@@ -1355,6 +1355,7 @@ export interface components {
                 id: string;
                 name: string | null;
                 features: string[];
+                targets: string[];
             }[];
             targets: string[];
         };
@@ -1923,6 +1924,7 @@ export interface components {
                 endpoint: string | null;
                 from: string | null;
                 to: string | null;
+                eventId: string | null;
             };
             /** Format: date-time */
             startedAt: string;
@@ -4560,6 +4562,8 @@ export interface operations {
                         endpoint?: string | null;
                         from?: string | null;
                         to?: string | null;
+                        /** @default null */
+                        eventId?: string | null;
                     };
                     /** @default false */
                     dryRun?: boolean;

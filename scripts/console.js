@@ -11,6 +11,7 @@ const BUNDLED_PACKAGES = [
   'preact',
   '@preact/signals',
   '@preact/signals-core',
+  'jsonc-parser',
   'openapi-fetch',
   'uplot',
   'tailwindcss',
@@ -70,5 +71,7 @@ function hashed(name, extension, content) {
 }
 
 function licenseOf(name) {
-  return `${name}\n\n${readFileSync(join(ROOT, 'node_modules', name, 'LICENSE'), 'utf8')}`
+  const folder = join(ROOT, 'node_modules', name)
+  const [file] = readdirSync(folder).filter((one) => /^LICENSE(\.md)?$/.test(one))
+  return `${name}\n\n${readFileSync(join(folder, file), 'utf8')}`
 }

@@ -18,8 +18,8 @@ const MAY_IMPORT: Readonly<
   'node-http': { code: [] },
   // What an app runs: it knows the daemon by its API alone.
   client: { code: [], typesOf: ['openapi'] },
-  // What a browser runs: likewise.
-  console: { code: [], typesOf: ['openapi'] },
+  // What a browser runs: likewise, but for two files that are pure, so that words and durations are the same everywhere.
+  console: { code: ['config', 'entitlements'], typesOf: ['openapi'] },
   provider: { code: ['errors'] },
   entitlements: { code: ['provider'] },
   // The other side of the wire: it knows the wire alone, and nothing of the daemon knows it.
@@ -129,7 +129,7 @@ const MAY_IMPORT: Readonly<
 const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   errors: [],
   client: [],
-  console: [/^preact(\/hooks)?$/, /^@preact\/signals$/, /^openapi-fetch$/, /^uplot$/],
+  console: [/^preact(\/hooks)?$/, /^@preact\/signals$/, /^openapi-fetch$/, /^uplot$/, /^jsonc-parser$/],
   provider: [/^zod$/, /^node:crypto$/],
   entitlements: [],
   migrations: [/^kysely(\/migration)?$/, /^node:crypto$/],
@@ -333,6 +333,16 @@ describe('the architecture', () => {
     expect(served).toContain('src/cli/run-daemon.ts')
     expect(served.length).toBeGreaterThan(100)
     expect(ofSandbox(served)).toEqual([])
+  })
+
+  it('runs in a browser only what needs nothing of Node', () => {
+    const shared = imports.filter(
+      ({ from, to, when }) => partOf(from) === 'console' && partOf(to) !== 'console' && when !== 'compiled',
+    )
+    expect([...new Set(shared.map(({ to }) => to))].filter((to) => to.startsWith('src/')).sort()).toEqual([
+      'src/config/duration.ts',
+      'src/entitlements/end-reasons.ts',
+    ])
   })
 
   it('reads the clock and the environment only where the program is put together', () => {

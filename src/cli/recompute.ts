@@ -8,7 +8,7 @@ import type { ReplayJson, ReplaySummaryJson } from '../handlers/replays.js'
 import type { Environment } from '../provider/event.js'
 import type { RecomputeReport } from '../recompute/run.js'
 import type { Api, ApiOptions, ApiRequest } from './api.js'
-import { apiCommand, checkStretch, flag, jsonLine } from './command.js'
+import { apiCommand, checkStretch, flag, jsonLine, parseId, value } from './command.js'
 import type { CliContext } from './context.js'
 import { EVENT_FILTER, EVENT_PERSON, filterOf } from './events.js'
 import { pathOf } from './known.js'
@@ -94,13 +94,22 @@ export const recomputeCommands = [
   apiCommand('replay', {
     kind: ({ dryRun }) => (dryRun ? 'asks' : 'changes'),
     about: 'read stored events again, and recompute the access that they affect',
-    examples: ['replay --disposition quarantined', 'replay --from 2026-01-31T00:00:00Z --dry-run'],
-    options: { ...EVENT_FILTER, dryRun: flag('show what would change, and change nothing') },
+    examples: [
+      'replay --disposition quarantined',
+      'replay --event evt_1',
+      'replay --from 2026-01-31T00:00:00Z --dry-run',
+    ],
+    options: {
+      ...EVENT_FILTER,
+      event: value('<id>', 'only this event', parseId),
+      dryRun: flag('show what would change, and change nothing'),
+    },
     ...EVENT_PERSON,
     check: checkStretch,
     async run({ api, options, context, show }) {
       const { dryRun = false } = options
-      const sent = { query: { environment: api.environment }, body: { filter: filterOf(options), dryRun } }
+      const filter = { ...filterOf(options), eventId: options.event }
+      const sent = { query: { environment: api.environment }, body: { filter, dryRun } }
       const started = await api.send<ReplayJson>('POST', '/replays', sent)
       const ask = () => api.get<ReplayJson>(pathOf('replays', started.id))
       const watched = { ask, progressOf: replayProgress, name: 'replay', code: 'replay_failed' } as const

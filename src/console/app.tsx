@@ -1,133 +1,118 @@
 /* The frame around every page: who is signed in, where one can go, and what went wrong. */
 
-import type { ComponentChildren, RefObject } from 'preact'
+import type { ComponentChildren } from 'preact'
 import { useEffect, useErrorBoundary, useRef, useState } from 'preact/hooks'
-import { answerOf, api, hasEnded, signOut } from './api.js'
+import { get, hasEnded, problemOf } from './api.js'
 import { PAGES, type PageEntry } from './pages/pages.js'
-import { idsIn, Link, navigate, type PageProps, setParameters, usePlace } from './router.js'
-import { SessionContext, type SignedIn, useAddress, useSession } from './session.js'
-import { Dialog } from './shared/confirm.js'
-import { Select } from './shared/filters.js'
-import { Button } from './shared/page.js'
-import { useTheme, useZone } from './shared/preferences.js'
-import { Badge, Empty, Facts, Loading, ProblemBox } from './shared/show.js'
+import { idsIn, navigate, type PageProps, setParameters, usePlace } from './router.js'
+import { SessionContext, useSession } from './session.js'
+import { Dialog } from './shared/ask.js'
+import { Control } from './shared/fields.js'
+import { Go } from './shared/links.js'
+import { THEMES, useTheme, useZone, ZONES } from './shared/preferences.js'
+import { Badge, Button, Facts, ProblemBox, Says, Title } from './shared/show.js'
 import { Text } from './shared/text.js'
 import { Toasts, toast } from './shared/toast.js'
-import { problemOf, useQuery } from './shared/use-query.js'
+import { useQuery } from './shared/use-query.js'
 import { SignIn } from './sign-in.js'
 
 export function App() {
   useTheme()
-  const { data, problem, reload } = useQuery<SignedIn | 'nobody'>(
-    (signal) =>
-      answerOf(api.GET('/console/session', { signal })).catch((error: unknown) => {
-        if (problemOf(error).code === 'session_ended') return 'nobody'
-        throw error
-      }),
-    [],
-  )
-  const content = () => {
-    if (data === undefined)
-      return problem === null ? <Loading /> : <ProblemBox problem={problem} retry={reload} />
-    if (data === 'nobody' || hasEnded.value) return <SignIn hasEnded={data !== 'nobody'} />
-    return (
-      <SessionContext.Provider value={data}>
-        <Frame />
-      </SessionContext.Provider>
-    )
-  }
+  const { data, problem, reload } = useQuery((signal) => get('/console/session', {}, signal), [])
+  if (hasEnded.value) return <SignIn hasEnded={data !== undefined} />
   return (
     <>
-      {content()}
+      {problem !== null && <ProblemBox problem={problem} retry={reload} />}
+      <SessionContext.Provider value={data ?? null}>{data && <Frame />}</SessionContext.Provider>
       <Toasts />
     </>
   )
 }
 
-const isFor = ({ scope }: PageEntry, own: SignedIn): boolean => scope === null || own.scopes.includes(scope)
+const KEYS = Object.entries({
+  '/': 'search for a customer',
+  '↓': 'from the search, go to the first customer found',
+  '?': 'show this help',
+  Esc: 'close a dialog',
+})
 
 function Frame() {
   const { path } = usePlace()
-  const session = useSession()
-  const address = useAddress()
+  const { address, may } = useSession()
   const [isHelpOpen, setHelpOpen] = useState(false)
-  // Signed in already: by another tab, or once more by a link that was used.
+  const closeHelp = (): void => setHelpOpen(false)
+  const shown = PAGES.filter(({ nav, scope, ofBoth }) => nav !== undefined && may(scope, ofBoth))
+  const [first] = shown
   useEffect(() => {
-    if (path === '/sign-in') navigate(address('/'), true)
+    // Signed in already, by another tab or by a link that was used; or the key does not see the overview.
+    const isAtHome = path === '/sign-in' || (path === '/' && !may('admin'))
+    if (isAtHome && first !== undefined && first.path !== path) navigate(address(first.path), true)
   })
-  const shown = PAGES.filter((page) => page.nav !== null && isFor(page, session))
-  const search = useRef<HTMLInputElement>(null)
-  useKeys(shown, search, () => setHelpOpen(true))
+  useKeys(shown, () => setHelpOpen(true))
   const page = PAGES.find((one) => idsIn(one.path, path) !== null)
   // `/customers/cus_1` belongs to Customers.
   const isCurrent = (of: string): boolean => (of === '/' ? path === '/' : `${path}/`.startsWith(`${of}/`))
-
   return (
     <>
       <a class="sr-only focus:not-sr-only" href="#main">
         Skip to the content
       </a>
       <header class="flex flex-wrap items-center gap-x-4 gap-y-1 border-b border-line bg-panel px-4 py-1">
-        <Link class="font-bold no-underline" to={address('/')}>
-          Latchkey
-        </Link>
+        <Go class="font-bold no-underline" to="/" text="Latchkey" />
         <nav class="flex flex-wrap gap-1" aria-label="Pages">
           {shown.map(({ path: to, title }) => (
-            <Link
+            <Go
               class="rounded-md px-2 py-1 text-text no-underline hover:bg-plain-back aria-[current]:bg-plain-back"
-              to={address(to)}
+              to={to}
+              text={title}
               aria-current={isCurrent(to) ? 'page' : undefined}
-            >
-              {title}
-            </Link>
+            />
           ))}
         </nav>
-        {session.may('read') && <Search input={search} />}
+        {may('read') && <Search />}
         <Settings openHelp={() => setHelpOpen(true)} />
       </header>
-      <main id="main" tabIndex={-1}>
+      <main id="main" class="parts mx-auto max-w-304 p-4 outline-none" tabIndex={-1}>
         <Boundary key={path}>
-          {page === undefined && (
-            <Empty>
-              <h1>There is no such page</h1>
+          {page === undefined ? (
+            <>
+              <Title title="There is no such page" />
               <p>The address may be cut off. Go to the overview, or search for a customer.</p>
-            </Empty>
+            </>
+          ) : (
+            <Page page={page} ids={idsIn(page.path, path) ?? {}} />
           )}
-          {page !== undefined && <Page page={page} ids={idsIn(page.path, path) ?? {}} />}
         </Boundary>
       </main>
-      {isHelpOpen && <Help pages={shown} onClose={() => setHelpOpen(false)} />}
+      {isHelpOpen && (
+        <Dialog title="Keyboard" onClose={closeHelp}>
+          <Facts of={[...KEYS, ...shown.map(({ nav, title }) => [`g ${nav}`, `go to ${title}`] as const)]} />
+          <Button text="Close" onClick={closeHelp} />
+        </Dialog>
+      )}
     </>
   )
 }
 
 function Page({ page, ids }: PageProps & { readonly page: PageEntry }) {
-  const session = useSession()
-  const { data, problem } = useQuery(async () => ({ Shown: await page.load() }), [page.path])
+  const { key, may } = useSession()
+  const { data, problem } = useQuery(() => page.load(), [page.path])
   useEffect(() => {
     document.title = `${page.title} · Latchkey`
   }, [page])
-  if (!isFor(page, session)) {
-    return (
-      <Empty>
-        <p>
-          This page needs a key with the scope {page.scope}. The key <Text>{session.key}</Text> does not have
-          it: sign in with another one.
-        </p>
-      </Empty>
-    )
-  }
+  const { title, scope, ofBoth } = page
+  const needed = `This page needs a key with the scope ${scope}${ofBoth ? ' for live and sandbox' : ''}.`
+  const refused = `${needed} The key ${key} does not have it: sign in with another one.`
+  if (!may(scope, ofBoth)) return [<Title key={1} title={title} />, <Says key={2} text={refused} />]
   // A newer version of the console has other files.
   if (problem !== null) throw new Error('This page could not be loaded. Load the console again.')
-  return data === undefined ? <Loading /> : <data.Shown ids={ids} />
+  return data === undefined ? <Says text="Loading…" /> : <data.Page ids={ids} />
 }
 
-type SearchInput = RefObject<HTMLInputElement | null>
-
-function Search({ input }: { readonly input: SearchInput }) {
-  const address = useAddress()
-  const { may } = useSession()
+function Search() {
+  const { address, may } = useSession()
   const { path, parameters } = usePlace()
+  const input = useRef<HTMLInputElement>(null)
   const query = parameters.get('query') ?? ''
   useEffect(() => {
     // Not what is being typed: that is ahead of the address.
@@ -135,8 +120,15 @@ function Search({ input }: { readonly input: SearchInput }) {
   }, [query])
   const search = (event: Event): void => {
     event.preventDefault()
-    const typed = input.current?.value.trim() ?? ''
-    if (typed !== '') navigate(address('/customers', { query: typed }))
+    navigate(address('/customers', { query: input.current?.value.trim() }))
+  }
+  const typed = (event: { readonly currentTarget: HTMLInputElement }): void => {
+    if (path === '/customers') setParameters({ query: event.currentTarget.value.trim() }, true)
+  }
+  const pressed = (event: KeyboardEvent): void => {
+    if (event.key !== 'ArrowDown') return
+    event.preventDefault()
+    document.querySelector<HTMLElement>('#main section a')?.focus()
   }
   return (
     <search class="ml-auto max-w-md flex-[1_1_12rem]">
@@ -149,14 +141,8 @@ function Search({ input }: { readonly input: SearchInput }) {
           placeholder={may('write') ? 'Id, reference, email or handle' : 'Id or reference'}
           title="Press / to search"
           defaultValue={query}
-          onInput={({ currentTarget: { value } }) => {
-            if (path === '/customers') setParameters({ query: value.trim() }, true)
-          }}
-          onKeyDown={(event) => {
-            if (event.key !== 'ArrowDown') return
-            event.preventDefault()
-            document.querySelector<HTMLElement>('#main a')?.focus()
-          }}
+          onInput={typed}
+          onKeyDown={pressed}
           autocomplete="off"
           maxLength={255}
         />
@@ -165,44 +151,33 @@ function Search({ input }: { readonly input: SearchInput }) {
   )
 }
 
-const THEMES = [['system', 'as the system'], 'light', 'dark'] as const
-const ZONES = [
-  ['local', 'in your zone'],
-  ['utc', 'in UTC'],
-] as const
+const COLORS = { name: 'theme', label: 'Colors', options: THEMES }
+const TIMES = { name: 'zone', label: 'Times', options: ZONES }
+
+/** Signs out, here and in every other tab. */
+async function leave(): Promise<void> {
+  const { ok } = await fetch('/console/session', { method: 'DELETE' }).catch(() => ({ ok: false }))
+  if (ok) window.location.assign('/console/sign-in')
+  else toast('You are still signed in: the daemon did not do it. Try again.', 'bad')
+}
 
 function Settings({ openHelp }: { readonly openHelp: () => void }) {
   const { key, environments, environment, defaultEnvironment, version } = useSession()
   const [theme, setTheme] = useTheme()
   const [zone, setZone] = useZone()
-  const leave = (): Promise<void> =>
-    signOut().then(
-      () => window.location.assign('/console/sign-in'),
-      () => toast('You are still signed in: the daemon did not do it. Try again.', 'bad'),
-    )
+  const shown = { name: 'environment', label: 'Environment', options: environments }
+  const show = (one: string): void => setParameters({ environment: one === defaultEnvironment ? null : one })
   return (
-    <div class="flex items-center gap-2">
-      {environments.length === 1 && (
-        <Badge tone={environment === 'live' ? 'plain' : 'warn'}>{environment}</Badge>
-      )}
-      {environments.length > 1 && (
-        <Select
-          label="Environment"
-          look="choice"
-          options={environments}
-          value={environment}
-          onChange={(one) =>
-            setParameters({ environment: one === defaultEnvironment ? null : one, cursor: null })
-          }
-        />
-      )}
+    <div class="acts [&>label>span]:sr-only">
+      {environments.length > 1 && <Control field={shown} value={environment} onChange={show} />}
+      {environments.length === 1 && <Badge text={environment} />}
       <details class="relative">
         <summary class="max-w-40 cursor-pointer truncate p-1">
           <Text>{key}</Text>
         </summary>
         <div class="absolute right-0 z-3 grid w-48 gap-2 rounded-lg border border-line bg-panel p-3 shadow-lg">
-          <Select label="Colors" options={THEMES} value={theme} onChange={setTheme} />
-          <Select label="Times" options={ZONES} value={zone} onChange={setZone} />
+          <Control field={COLORS} value={theme} onChange={setTheme} />
+          <Control field={TIMES} value={zone} onChange={setZone} />
           <Button text="Keyboard" onClick={openHelp} />
           <Button text="Sign out" onClick={() => void leave()} />
           <p class="faint">Latchkey {version}</p>
@@ -213,20 +188,19 @@ function Settings({ openHelp }: { readonly openHelp: () => void }) {
 }
 
 /** `/` searches, `?` helps, and `g` with a letter goes to a page. */
-function useKeys(pages: readonly PageEntry[], search: SearchInput, openHelp: () => void): void {
-  const address = useAddress()
+function useKeys(pages: readonly PageEntry[], openHelp: () => void): void {
+  const { address } = useSession()
   const isGoing = useRef(false)
   useEffect(() => {
     const pressed = (event: KeyboardEvent): void => {
       const { target, key } = event
-      const isTyping =
-        target instanceof HTMLElement && target.closest('input, textarea, select, dialog') !== null
+      const isTyping = target instanceof HTMLElement && target.closest('input, select, dialog') !== null
       if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return
       const page = isGoing.current ? pages.find(({ nav }) => nav === key) : undefined
       isGoing.current = key === 'g'
       if (page !== undefined) navigate(address(page.path))
       else if (key === '?') openHelp()
-      else if (key === '/') search.current?.focus()
+      else if (key === '/') document.querySelector<HTMLElement>('[type=search]')?.focus()
       else return
       event.preventDefault()
     }
@@ -235,26 +209,6 @@ function useKeys(pages: readonly PageEntry[], search: SearchInput, openHelp: () 
   })
 }
 
-function Help({ pages, onClose }: { readonly pages: readonly PageEntry[]; readonly onClose: () => void }) {
-  return (
-    <Dialog title="Keyboard" onClose={onClose}>
-      <Facts
-        of={[
-          ['/', 'search for a customer'],
-          ['↓', 'from the search, go to the first customer found'],
-          ['?', 'show this help'],
-          ['Esc', 'close a dialog'],
-          ...pages.map(({ nav, title }) => [`g ${nav}`, `go to ${title}`] as const),
-        ]}
-      />
-      <footer>
-        <Button text="Close" onClick={onClose} />
-      </footer>
-    </Dialog>
-  )
-}
-
-/** Shows a bug instead of an empty page. */
 function Boundary({ children }: { readonly children: ComponentChildren }) {
   const [error] = useErrorBoundary()
   return error === undefined ? children : <ProblemBox problem={problemOf(error)} />

@@ -9,16 +9,18 @@ export type SignedIn = Schemas['ConsoleSession']
 
 export const SessionContext = createContext<SignedIn | null>(null)
 
-/** What a page may ask of its session. */
 export interface Session extends SignedIn {
   /** The one that is shown: `?environment=` of the address, else `defaultEnvironment`. */
   readonly environment: Environment
-  /** Live, if the key has it. */
   readonly defaultEnvironment: Environment
   /** Whether the key has the scope; `ofBoth`: and covers both environments. */
   readonly may: (scope: Scope, ofBoth?: 'ofBoth') => boolean
   /** How a product is called in the config; its id if it has no name. */
   readonly productName: (productId: string) => string
+  /** A role or a group, with the names of the products that give it. */
+  readonly targetName: (target: string) => string
+  /** The address of a view in the environment that is shown. */
+  readonly address: (path: string, parameters?: Parameters) => string
 }
 
 export function useSession(): Session {
@@ -27,18 +29,19 @@ export function useSession(): Session {
   if (session === null) throw new Error('only a page that is shown to somebody signed in has a session')
   const { scopes, environments, products } = session
   const defaultEnvironment = environments.includes('live') ? 'live' : 'sandbox'
+  const environment = environments.find((one) => one === named) ?? defaultEnvironment
+  const kept = environment === defaultEnvironment ? {} : { environment }
+  const productName = (asked: string): string => products.find(({ id }) => id === asked)?.name ?? asked
   return {
     ...session,
-    environment: environments.find((one) => one === named) ?? defaultEnvironment,
+    environment,
     defaultEnvironment,
     may: (scope, ofBoth) => scopes.includes(scope) && (ofBoth === undefined || environments.length === 2),
-    productName: (productId) => products.find(({ id }) => id === productId)?.name ?? productId,
+    productName,
+    targetName(target) {
+      const giving = products.flatMap(({ id, targets }) => (targets.includes(target) ? productName(id) : []))
+      return giving.length === 0 ? target : `${giving.join(', ')} (${target})`
+    },
+    address: (path, parameters = {}) => addressOf(path, { ...kept, ...parameters }),
   }
-}
-
-/** Makes addresses of views in the environment that is shown. */
-export function useAddress(): (path: string, parameters?: Parameters) => string {
-  const { environment, defaultEnvironment } = useSession()
-  const named = environment === defaultEnvironment ? {} : { environment }
-  return (path, parameters = {}) => addressOf(path, { ...named, ...parameters })
 }

@@ -17,38 +17,29 @@ export function SignIn({ hasEnded }: { readonly hasEnded: boolean }) {
     document.title = 'Sign in · Latchkey'
   }, [])
   const { path, parameters } = usePlace()
-  const problem = parameters.get('problem')
+  const problem = parameters.get('problem') ?? ''
+  const wrong = PROBLEMS[problem] ?? 'That did not work. Try again.'
   const next = path === '/sign-in' ? (parameters.get('next') ?? '') : `${path}${window.location.search}`
   return (
-    <main class="max-w-sm pt-[12vh]">
-      <h1>Latchkey</h1>
-      <form class="grid gap-4" method="post" action="/console/session">
+    <main class="parts mx-auto max-w-sm p-4 pt-[12vh]">
+      <h1 class="text-xl font-bold">Latchkey</h1>
+      <form class="parts" method="post" action="/console/session">
         {hasEnded && <p role="status">Your session has ended. Sign in again to go on.</p>}
-        {problem !== null && (
-          <p class="problem" role="alert">
-            {PROBLEMS[problem] ?? 'That did not work. Try again.'}
+        {problem !== '' && (
+          <p class="notice bad" role="alert">
+            {wrong}
           </p>
         )}
-        <label class="field">
+        <label class="grid gap-0.5">
           <span>API key</span>
-          <input
-            type="password"
-            name="key"
-            required
-            autocomplete="current-password"
-            autocapitalize="off"
-            spellcheck={false}
-            maxLength={500}
-          />
+          <input type="password" name="key" required autocomplete="current-password" maxLength={500} />
           <small>Its scopes and environments decide what you see.</small>
         </label>
         <input type="hidden" name="next" value={next} />
-        <button type="submit" class="primary">
-          Sign in
-        </button>
+        <input type="submit" class="primary" value="Sign in" />
       </form>
       <p class="faint">
-        On the server itself, <code>latchkey console</code> opens this page signed in, without a key.
+        On the server, <code>latchkey console</code> opens this page signed in.
       </p>
     </main>
   )

@@ -6,7 +6,7 @@ import type { Environment } from '../provider/event.js'
 import { ENVIRONMENTS } from '../store/schema.js'
 import { isSyncPaused, loadSyncSettings } from '../store/sync-state.js'
 import type { Tools } from '../sync/context.js'
-import { createOutages } from '../sync/outages.js'
+import { createOutages, isPlatform, type Outage } from '../sync/outages.js'
 import { createOutbound } from '../sync/outbound/outbound.js'
 import { createOutgoing } from '../sync/outgoing.js'
 import { createSync } from '../sync/sync.js'
@@ -24,12 +24,25 @@ export async function createSyncService(
   const isLeader = store.shared?.isLeader ?? (() => true)
   const tools: Tools = { db, writeSync, clock, random, log, ...(tracing && { post: tracing.post }) }
   let current = config
-  const status = async (environments?: readonly Environment[]): Promise<SyncState> => ({
-    ...(await sync.status(environments)),
-    webhooks: await outbound.status(environments),
-    unreachable: await currentOutages(),
-    leads: isLeader(),
-  })
+  async function status(environments: readonly Environment[] = ENVIRONMENTS): Promise<SyncState> {
+    const webhooks = await outbound.status(environments)
+    // An address is for both environments: one of them is told of it if its own messages wait there.
+    const isTold = ({ platform }: Outage): boolean =>
+      isPlatform(platform) ||
+      environments.length === ENVIRONMENTS.length ||
+      webhooks.some(
+        ({ id, waiting, lastError }) => `webhook:${id}` === platform && waiting > 0 && lastError !== null,
+      )
+    const ownReason = ({ platform, reason }: Outage): string =>
+      webhooks.find(({ id }) => `webhook:${id}` === platform)?.lastError?.reason ?? reason
+    const told = (await currentOutages()).filter(isTold)
+    return {
+      ...(await sync.status(environments)),
+      webhooks,
+      unreachable: told.map((one) => ({ ...one, reason: ownReason(one) })),
+      leads: isLeader(),
+    }
+  }
   const outages = createOutages(clock, log)
   /** Nothing while sync is paused, since nothing is called then. */
   const currentOutages = async () => ((await isSyncPaused(db)) ? [] : outages.current())

@@ -62,9 +62,11 @@ function checkStops({ checked, platforms, targets }: SyncStatusJson): readonly F
     ...stopped.flatMap(({ name, reason }) =>
       reason === null
         ? []
-        : [fail(`sync ${name}`, `stopped: ${reason.message}`, 'then run `latchkey sync run`')],
+        : [fail(`sync ${name}`, `stopped: ${reason.message}`, 'once that is fixed, run `latchkey sync run`')],
     ),
-    ...problems.map(({ about, message }) => fail(`sync ${about}`, message, 'then run `latchkey sync check`')),
+    ...problems.map(({ about, message }) =>
+      fail(`sync ${about}`, message, 'once that is fixed, run `latchkey sync check`'),
+    ),
   ]
 }
 

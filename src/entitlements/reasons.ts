@@ -1,6 +1,7 @@
 /* What the folds say about each event: every reason and change in an explanation, and the words for each. */
 
 import { isReportedEventId } from '../provider/ids.js'
+import { END_REASON_TEXT } from './end-reasons.js'
 import {
   type EndReason,
   type FoldableEvent,
@@ -153,20 +154,6 @@ export const HOLD_REASON_TEXT: Readonly<Record<HoldReason, string>> = {
   product_unknown: 'waits until an event names its product',
   rail_unknown:
     'waits until an event shows how it was paid, since a completed checkout alone proves no money',
-}
-
-/** Why access ended, or will end. */
-export const END_REASON_TEXT: Readonly<Record<EndReason, string>> = {
-  failed: 'the payment failed',
-  refunded: 'the payment was refunded',
-  charged_back: 'the payment was charged back',
-  voided: 'the payment was canceled',
-  expired: 'the subscription expired',
-  canceled: 'the subscription was canceled',
-  completed: 'its fixed term ends',
-  lapsed: 'no renewal came in time',
-  moved: 'the plan was changed to another product',
-  revoked: 'it was revoked by hand',
 }
 
 /** Why a source of this kind ended, or will end: a manual grant has no term, it expires. */

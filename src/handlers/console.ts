@@ -11,7 +11,7 @@ import { readBody } from './body.js'
 import { changeStreamRoute } from './change-stream.js'
 import { createConsoleFiles } from './console/files.js'
 import { createOrigin } from './console/origin.js'
-import { createSessions, IDLE_MS, type Links, type Session } from './console/sessions.js'
+import { COOKIE_PREFIX, createSessions, IDLE_MS, type Links, type Session } from './console/sessions.js'
 import { methodNotAllowed } from './mount.js'
 import type { ProductDeps } from './products.js'
 import { pathOf, queryOf } from './query.js'
@@ -34,7 +34,14 @@ export const consoleSession = z.object({
   expiresAt: instant.nullable(),
   version: z.string(),
   endpoints: z.array(z.object({ name: z.string(), environment })),
-  products: z.array(z.object({ id: z.string(), name: z.string().nullable(), features: z.array(z.string()) })),
+  products: z.array(
+    z.object({
+      id: z.string(),
+      name: z.string().nullable(),
+      features: z.array(z.string()),
+      targets: z.array(z.string()),
+    }),
+  ),
   targets: z.array(z.string()),
 })
 
@@ -58,7 +65,10 @@ export const consoleRoutes: readonly Route<ConsoleRouteDeps>[] = [
         endpoints: endpoints()
           .filter((one) => environments.includes(one.environment))
           .map(({ name, environment }) => ({ name, environment })),
-        products: products().map(({ id, name, features }) => ({ id, name, features })),
+        products: products().map(({ id, name, features, targets }) => {
+          const shown = targets.filter((one) => environments.includes(one.environment))
+          return { id, name, features, targets: shown.map(({ target }) => target) }
+        }),
         targets: await sync.targets(environments),
       }
     },
@@ -76,7 +86,6 @@ export const consoleRoutes: readonly Route<ConsoleRouteDeps>[] = [
   }),
 ]
 
-const COOKIE = 'latchkey-console'
 const PREFIX = '/console'
 const API = `${PREFIX}/api`
 /** A key has 46 characters. */
@@ -177,17 +186,18 @@ function createSignIn(deps: ConsoleDeps, { isSecure, assertOwn }: ReturnType<typ
     return sessions
   }
 
-  function setCookie(req: IncomingMessage, res: ServerResponse, value: string, maxAgeMs: number): void {
+  async function setCookie(req: IncomingMessage, res: ServerResponse, value: string, maxAgeMs: number) {
+    const { cookieName } = await opened()
     const secure = isSecure(req) ? '; Secure' : ''
     const lasts = `Max-Age=${Math.floor(maxAgeMs / 1000)}`
     res.setHeader(
       'Set-Cookie',
-      `${COOKIE}=${value}; Path=${PREFIX}; ${lasts}; HttpOnly; SameSite=Strict${secure}`,
+      `${cookieName}=${value}; Path=${PREFIX}; ${lasts}; HttpOnly; SameSite=Strict${secure}`,
     )
   }
 
   async function begin(req: IncomingMessage, res: ServerResponse, key: ApiKey, next = ''): Promise<void> {
-    setCookie(req, res, (await opened()).cookieFor(key), IDLE_MS)
+    await setCookie(req, res, (await opened()).cookieFor(key), IDLE_MS)
     log.info({ requestId: factsOf(req).id, keyName: key.name }, 'signed in to the console')
     redirect(res, viewAt(next))
   }
@@ -195,9 +205,9 @@ function createSignIn(deps: ConsoleDeps, { isSecure, assertOwn }: ReturnType<typ
   async function find(req: IncomingMessage): Promise<Session | null> {
     const cookies = cookiesIn(req)
     if (cookies.length === 0) return null
-    const { find } = await opened()
-    for (const cookie of cookies) {
-      const session = find(cookie)
+    const { find, cookieName } = await opened()
+    for (const [name, value] of cookies) {
+      const session = name === cookieName ? find(value) : null
       if (session !== null) return session
     }
     return null
@@ -219,7 +229,7 @@ function createSignIn(deps: ConsoleDeps, { isSecure, assertOwn }: ReturnType<typ
     find,
     /** Goes on for another eight hours. */
     async renew(req: IncomingMessage, res: ServerResponse, { key, id }: Session): Promise<void> {
-      setCookie(req, res, (await opened()).cookieFor(key, id), IDLE_MS)
+      await setCookie(req, res, (await opened()).cookieFor(key, id), IDLE_MS)
     },
     /** Signs in, or out. */
     async change(req: IncomingMessage, res: ServerResponse): Promise<void> {
@@ -229,7 +239,7 @@ function createSignIn(deps: ConsoleDeps, { isSecure, assertOwn }: ReturnType<typ
       if (method === 'POST') return signInByForm(req, res)
       const session = await find(req)
       if (session !== null) (await opened()).end(session)
-      setCookie(req, res, '', 0)
+      await setCookie(req, res, '', 0)
       send(
         res,
         200,
@@ -243,10 +253,17 @@ function createSignIn(deps: ConsoleDeps, { isSecure, assertOwn }: ReturnType<typ
       const token = new URLSearchParams(queryOf(req)).get('token') ?? ''
       const key = links.take(token)
       if (key === null) return redirect(res, `${PREFIX}/sign-in?problem=link_used`)
-      await begin(req, res, key)
+      const valid = (await opened()).keyOf(key)
+      if (valid === null) return send(res, 410, HTML, REVOKED)
+      await begin(req, res, valid)
     },
   }
 }
+
+const HTML = { 'Content-Type': 'text/html; charset=utf-8', 'Cache-Control': 'no-store' }
+const REVOKED = `<!doctype html><html lang="en"><title>Latchkey</title><h1>This link no longer works</h1>
+<p>The key that it signs in with was revoked, or has expired. Run <code>latchkey console</code> with a valid key for
+another link, or <a href="${PREFIX}/sign-in">sign in with a key</a>.</p></html>`
 
 /** Where to go after a sign-in: a view of the console and nothing else, so not out of it by `..` either. */
 function viewAt(next: string): string {
@@ -266,10 +283,10 @@ function redirect(res: ServerResponse, to: string): void {
   send(res, 303, { Location: to, 'Cache-Control': 'no-store' }, '')
 }
 
-function cookiesIn({ headers }: IncomingMessage): readonly string[] {
+function cookiesIn({ headers }: IncomingMessage): readonly (readonly [name: string, value: string])[] {
   return (headers.cookie ?? '').split(';').flatMap((pair) => {
-    const [name, value = ''] = pair.trim().split('=')
-    return name === COOKIE && value !== '' ? [value] : []
+    const [name = '', value = ''] = pair.trim().split('=')
+    return name.startsWith(COOKIE_PREFIX) && value !== '' ? [[name, value] as const] : []
   })
 }
 
@@ -299,6 +316,7 @@ function createSessionApi(
     const session = await signIn.find(req)
     if (session === null) throw sessionEnded()
     req.url = url.slice(API.length)
+    res.setHeader('Cache-Control', 'no-store')
     const isStream = pathOf(req.url) === changeStreamRoute.path
     keyOf.set(req, isStream ? endingWith(session) : session.key)
     if (session.isDue && !isStream && req.headers[UNATTENDED] === undefined)

@@ -5,6 +5,7 @@ import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import type { Replay } from '../recompute/job.js'
 import type { RecomputeJobs } from '../recompute/jobs.js'
+import { readEvent } from '../store/event-questions.js'
 import type { EventFilter } from '../store/event-walk.js'
 import { counts, environment, instant, platformCall } from './answers.js'
 import { idText, invalidBody } from './body.js'
@@ -46,6 +47,7 @@ export const replay = z.object({
     endpoint: z.string().nullable(),
     from: instant.nullable(),
     to: instant.nullable(),
+    eventId: z.string().nullable(),
   }),
   startedAt: instant,
   endedAt: instant.nullable(),
@@ -64,7 +66,7 @@ function replayOf({ id, plan, startedAt, progress, outcome }: Replay) {
   return {
     id,
     dryRun: plan.mode === 'compare',
-    filter: plan.scope,
+    filter: { ...plan.scope, eventId: plan.scope.eventId ?? null },
     startedAt,
     progress,
     state: outcome.state,
@@ -106,6 +108,8 @@ export const replayRoutes: readonly Route<ReplayDeps>[] = [
           endpoint: idText.nullable().default(null),
           from: instantParameter.nullable().default(null),
           to: instantParameter.nullable().default(null),
+          /** This one alone. */
+          eventId: idText.nullable().default(null),
         })
         .refine(beginsBeforeItEnds, LATER_THAN_TO)
         .prefault({}),
@@ -120,6 +124,9 @@ export const replayRoutes: readonly Route<ReplayDeps>[] = [
       const filter: EventFilter = { environment, ...given }
       const issue = await unknownName(filter, deps)
       if (issue !== null) throw invalidBody([{ ...issue, path: `filter.${issue.path}` }])
+      const { eventId } = given
+      if (eventId !== null && (await readEvent(deps.db, { environment, eventId })) === null)
+        throw invalidBody([{ path: 'filter.eventId', message: 'is not the id of a stored event' }])
       return replayOf(await deps.jobs.startReplay({ filter, dryRun }))
     },
   }),

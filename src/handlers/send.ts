@@ -91,7 +91,8 @@ export function sendTagged(
   content: string | Buffer,
   type = JSON_TYPE,
 ): void {
-  const headers = { ETag: tag, 'Cache-Control': 'private, no-cache' }
+  // What came under a session of the console is kept nowhere.
+  const headers = { ETag: tag, 'Cache-Control': res.getHeader('Cache-Control') ?? 'private, no-cache' }
   if (isHeld(res.req.headers['if-none-match'], tag)) {
     res.writeHead(304, { ...headers, 'X-Request-Id': factsOf(res.req).id }).end()
   } else send(res, 200, { 'Content-Type': type, ...headers }, content)

@@ -43,8 +43,8 @@ export async function readEventPage(
   const items: StoredEvent[] = []
   // Checked against the filter again: an event may have stopped waiting since it was found.
   for (const row of rows) {
-    const found = { ...row, customer_id: row.customerId, received_at: row.receivedAt }
-    if (matchesFilter(found, filter)) items.push(await toStoredEvent(db, row))
+    const columns = { event_id: row.id, customer_id: row.customerId, received_at: row.receivedAt }
+    if (matchesFilter({ ...row, ...columns }, filter)) items.push(await toStoredEvent(db, row))
   }
   return { items, next }
 }

@@ -18,6 +18,8 @@ export interface EventFilter {
   readonly from: number | null
   /** First received before this instant. */
   readonly to: number | null
+  /** This event alone; as good as null where it is absent, as in what older versions stored. */
+  readonly eventId?: string | null
 }
 
 /** A filter of a list, whose last parts lead to their events by index. */
@@ -59,26 +61,27 @@ export async function* walkEvents(db: Db, filter: EventFilter, order: WalkOrder,
 /** The columns that a filter needs. */
 export type EventGlance = Pick<
   Selectable<EventsTable>,
-  'seq' | 'environment' | 'endpoint' | 'received_at' | 'disposition' | 'type' | 'customer_id'
+  'seq' | 'environment' | 'event_id' | 'endpoint' | 'received_at' | 'disposition' | 'type' | 'customer_id'
 >
 
 const SELECT_GLANCES = sql<EventGlance>`
-  select seq, environment, endpoint, received_at, disposition, type, customer_id from events where`
+  select seq, environment, event_id, endpoint, received_at, disposition, type, customer_id from events where`
 
-/** The next rows after a `seq`: among waiting events if the filter is for those, else among all. */
+/** The next rows after a `seq`: of one event or among waiting ones if the filter is for those, else among all. */
 export async function scanEventHeaders(
   db: Db,
-  { environment, disposition }: Pick<EventFilter, 'environment' | 'disposition'>,
+  { environment, disposition, eventId }: Pick<EventFilter, 'environment' | 'disposition' | 'eventId'>,
   order: WalkOrder,
   beyond: number | null,
 ): Promise<readonly EventGlance[]> {
   const [direction, isAfter] = order === 'newest first' ? [sql`desc`, sql`<`] : [sql`asc`, sql`>`]
   const isBeyond = beyond === null ? sql`` : sql`and seq ${isAfter} ${beyond}`
+  const isOf = sql`environment = ${environment}`
   // SQLite uses the index of waiting events only for exactly this text.
-  const isAsked =
-    disposition === 'held' || disposition === 'quarantined'
-      ? sql`environment = ${environment} and disposition = ${disposition} and disposition in ('held', 'quarantined')`
-      : sql`true`
+  const isWaiting = sql`${isOf} and disposition = ${disposition} and disposition in ('held', 'quarantined')`
+  const isForWaiting = disposition === 'held' || disposition === 'quarantined'
+  const isNamed = (eventId ?? null) !== null
+  const isAsked = isNamed ? sql`${isOf} and event_id = ${eventId}` : isForWaiting ? isWaiting : sql`true`
   const { rows } = await sql<EventGlance>`
     ${SELECT_GLANCES} ${isAsked} ${isBeyond} order by seq ${direction} limit ${ROWS_PER_STEP}`.execute(db)
   return rows
@@ -124,6 +127,7 @@ export function matchesFilter(event: Omit<EventGlance, 'seq'>, filter: EventFilt
     (filter.customerId === null || event.customer_id === filter.customerId) &&
     (filter.endpoint === null || event.endpoint === filter.endpoint) &&
     (filter.from === null || event.received_at >= filter.from) &&
-    (filter.to === null || event.received_at < filter.to)
+    (filter.to === null || event.received_at < filter.to) &&
+    ((filter.eventId ?? null) === null || event.event_id === filter.eventId)
   )
 }

@@ -22,20 +22,26 @@ export interface WebhookState {
   readonly lastError: { readonly at: number; readonly reason: string } | null
 }
 
-/** Keeps the newest delivery to each address, and the newest failure. @param outcomes oldest first */
-export async function noteOutcomes(
-  trx: Tx,
-  outcomes: readonly { readonly webhook: string; readonly at: number; readonly error: string | null }[],
-): Promise<void> {
+/** How one attempt ended; null: well. */
+interface Outcome {
+  readonly webhook: string
+  readonly environment: Environment
+  readonly at: number
+  readonly error: string | null
+}
+
+/** Keeps the newest delivery to each address in each environment, and the newest failure. @param outcomes oldest first */
+export async function noteOutcomes(trx: Tx, outcomes: readonly Outcome[]): Promise<void> {
   const settings = new Map<string, string>()
-  for (const { webhook, at, error } of outcomes) {
-    if (error === null) settings.set(`${LAST_DELIVERED} ${webhook}`, String(at))
-    else settings.set(`${LAST_ERROR} ${webhook}`, JSON.stringify({ at, reason: error }))
+  for (const { webhook, environment, at, error } of outcomes) {
+    const of = `${webhook} ${environment}`
+    if (error === null) settings.set(`${LAST_DELIVERED} ${of}`, String(at))
+    else settings.set(`${LAST_ERROR} ${of}`, JSON.stringify({ at, reason: error }))
   }
   for (const [key, value] of settings) await setSetting(trx, key, value)
 }
 
-/** @param environments whose messages are counted */
+/** @param environments whose messages are counted, and whose newest attempts are told */
 export async function readWebhookState(
   db: Db,
   webhook: string,
@@ -47,11 +53,18 @@ export async function readWebhookState(
       count(case when status <> 'pending' then 1 end) as failed
     from messages where status in ('pending', 'gone', 'given_up') and webhook = ${webhook}
       and environment in (${sql.join(environments)})`.execute(db)
-  const deliveredAt = await getSetting(db, `${LAST_DELIVERED} ${webhook}`)
-  const error = await getSetting(db, `${LAST_ERROR} ${webhook}`)
+  const of = environments.map((environment) => `${webhook} ${environment}`)
+  // Older versions keep one for both.
+  if (environments.length === ENVIRONMENTS.length) of.push(webhook)
+  const readAll = async (name: string): Promise<readonly string[]> =>
+    (await Promise.all(of.map((one) => getSetting(db, `${name} ${one}`)))).filter((one) => one !== null)
+  const deliveries = (await readAll(LAST_DELIVERED)).map(Number)
+  const errors = (await readAll(LAST_ERROR)).map(
+    (one) => JSON.parse(one) as NonNullable<WebhookState['lastError']>,
+  )
   return {
     ...(rows[0] ?? { waiting: 0, oldestWaitingAt: null, failed: 0 }),
-    lastDeliveredAt: deliveredAt === null ? null : Number(deliveredAt),
-    lastError: error === null ? null : (JSON.parse(error) as WebhookState['lastError']),
+    lastDeliveredAt: deliveries.length === 0 ? null : Math.max(...deliveries),
+    lastError: errors.toSorted((a, b) => b.at - a.at)[0] ?? null,
   }
 }

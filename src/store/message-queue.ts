@@ -156,9 +156,9 @@ export async function recordOutcomes(trx: Tx, outcomes: readonly MessageOutcome[
       .where('next_attempt_at', 'is not', null)
       .execute()
   }
-  const noted = outcomes.map(({ webhook, log, result }) => {
+  const noted = outcomes.map(({ webhook, environment, log, result }) => {
     const { at } = log[log.length - 1] as Attempt
-    return { webhook, at, error: result.kind === 'delivered' ? null : result.error }
+    return { webhook, environment, at, error: result.kind === 'delivered' ? null : result.error }
   })
   await noteOutcomes(trx, noted)
   const customers = outcomes.map(({ webhook, environment, customerId }) => [webhook, environment, customerId])

@@ -331,8 +331,8 @@ describe('the text of sync status', () => {
       },
       [
         FOLLOWS,
-        'FAIL  sync discord:1:2    stopped: The server 1 has no role 2: correct the roleId: then run `latchkey sync run`',
-        'FAIL  sync telegram       The bot token is wrong: then run `latchkey sync check`',
+        'FAIL  sync discord:1:2    stopped: The server 1 has no role 2: correct the roleId: once that is fixed, run `latchkey sync run`',
+        'FAIL  sync telegram       The bot token is wrong: once that is fixed, run `latchkey sync check`',
       ],
     ],
     [

@@ -28,3 +28,12 @@ it('has no script or style in its page, and names no other place', () => {
   const page = readFileSync(join(FOLDER, 'index.html'), 'utf8')
   expect(page).not.toMatch(/<script(?![^>]* src=)|<style|\son\w+=|style=|https?:/)
 })
+
+it('is made of fewer than 4,000 lines', () => {
+  const sources = join(ROOT, 'src', 'console')
+  const files = readdirSync(sources, { recursive: true, withFileTypes: true }).filter((one) => one.isFile())
+  const lines = files.flatMap(
+    ({ parentPath, name }) => readFileSync(join(parentPath, name), 'utf8').match(/\n/g) ?? [],
+  )
+  expect(lines.length).toBeLessThan(4_000)
+})

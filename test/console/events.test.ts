@@ -40,7 +40,7 @@ describe('the stored events', () => {
     await page.goBack()
     await page.getByRole('link', { name: 'evt_cus_ada_refunded' }).waitFor()
     await page.getByRole('button', { name: 'Clear' }).click()
-    await page.getByRole('button', { name: 'More' }).waitFor()
+    await rows(page).nth(65).waitFor()
     expect(faults()).toEqual([])
   })
 
@@ -75,6 +75,7 @@ describe('the stored events', () => {
     const { page, faults } = await browser.open(daemon, '/events?type=payment.authorized')
     const saved = page.waitForEvent('download')
     await page.getByRole('button', { name: 'Export these…' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Save', disabled: false }).click()
     const download = await saved
     expect(download.suggestedFilename()).toBe('latchkey-live-events.jsonl')
     await page.getByText('Saved 2 lines.').waitFor()

@@ -2,7 +2,15 @@ import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { eventually } from '../setup/eventually.js'
-import { API_KEY, answerOf, configuredFolder, failureOf, run, temporaryFolder } from '../world.js'
+import {
+  API_KEY,
+  answerOf,
+  configuredFolder,
+  failureOf,
+  rewriteConfig,
+  run,
+  temporaryFolder,
+} from '../world.js'
 import { consoleConfig, serveConsole, useConsole } from './signed-in.js'
 
 const browser = useConsole()
@@ -19,7 +27,7 @@ const SIGNED_IN = {
   status: 303,
   location: '/console/',
   cookie: expect.stringMatching(
-    /^latchkey-console=[\w.-]+; Path=\/console; Max-Age=28800; HttpOnly; SameSite=Strict$/,
+    /^latchkey-console-[0-9a-f]{8}=[\w.-]+; Path=\/console; Max-Age=28800; HttpOnly; SameSite=Strict$/,
   ),
 }
 
@@ -81,6 +89,18 @@ describe('latchkey console', () => {
       env: { LATCHKEY_API_KEY: 'lk_reader' },
     })
     expect(refused).toMatchObject({ code: 1, error: { code: 'forbidden' } })
+  })
+
+  it('does not open it where the key was revoked since: a page says what to do', async () => {
+    const daemon = await serveConsole(consoleConfig({ lk_admin: { scopes: ['admin'] } }))
+    const { url } = await answerOf(daemon.folder, `console --url ${daemon.url}`, {
+      env: { LATCHKEY_API_KEY: 'lk_admin' },
+    })
+    rewriteConfig(daemon.folder, consoleConfig())
+    await daemon.reload()
+    const answer = await follow(url)
+    expect([answer.status, answer.headers.get('set-cookie')]).toEqual([410, null])
+    expect(await answer.text()).toContain('Run <code>latchkey console</code> with a valid key')
   })
 
   it('opens the browser where there is a terminal and a display, unless it should not', async () => {

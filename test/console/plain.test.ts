@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { csvCell, durationIn, visible } from '../../src/console/shared/plain.js'
+import { durationIn, visible } from '../../src/console/shared/plain.js'
 
 describe('text from elsewhere', () => {
   it.each([
@@ -10,21 +10,6 @@ describe('text from elsewhere', () => {
     ['<script>', '<script>'],
   ])('%j is shown as %j', (text, shown) => {
     expect(visible(text)).toBe(shown)
-  })
-
-  it.each([
-    ['=1+1', "'=1+1"],
-    ['+4', "'+4"],
-    ['-4', "'-4"],
-    ['@a', "'@a"],
-    ['\t=1', "'\t=1"],
-    ['a,"b"\n', '"a,""b""\n"'],
-    ['=a,b', '"\'=a,b"'],
-    [-4, '-4'],
-    [null, ''],
-    [true, 'true'],
-  ])('%j in a CSV file is %j', (value, cell) => {
-    expect(csvCell(value)).toBe(cell)
   })
 })
 

@@ -136,7 +136,7 @@ describe('the policy of the console', () => {
   it('is the same for both environments, so that a key of one does not see it', async () => {
     const daemon = await serveConsole(consoleConfig({ lk_live: { environments: ['live'] } }))
     const { page, faults } = await browser.open(daemon, '/policy', { key: 'lk_live' })
-    await page.getByText('One policy holds for both environments').waitFor()
+    await page.getByText('needs a key with the scope admin for live and sandbox').waitFor()
     await expectNoFault(page)
     expect(faults()).toEqual([])
     const operator = await browser.open(daemon, '/policy')

@@ -71,7 +71,7 @@ describe('a session of the console', () => {
       'no-store',
     ])
     expect(answer.headers.get('set-cookie')).toMatch(
-      /^latchkey-console=[\w.-]+; Path=\/console; Max-Age=28800; HttpOnly; SameSite=Strict$/,
+      /^latchkey-console-[0-9a-f]{8}=[\w.-]+; Path=\/console; Max-Age=28800; HttpOnly; SameSite=Strict$/,
     )
     expect(answer.headers.get('set-cookie')).not.toContain(API_KEY)
     const cookie = renewedBy(answer)
@@ -203,9 +203,10 @@ describe('a session of the console', () => {
       cookie: one,
       headers: { Origin: daemon.url },
     })
+    const [name = ''] = one.split('=')
     expect([out.status, out.headers.get('set-cookie')]).toEqual([
       200,
-      'latchkey-console=; Path=/console; Max-Age=0; HttpOnly; SameSite=Strict',
+      `${name}=; Path=/console; Max-Age=0; HttpOnly; SameSite=Strict`,
     ])
     expect(await send(daemon, '/console/api/keys', { cookie: one })).toMatchObject(
       refused(401, 'session_ended'),
@@ -216,20 +217,44 @@ describe('a session of the console', () => {
   })
 
   it.each([
-    ['nothing', undefined],
-    ['an empty cookie', 'latchkey-console='],
-    ['nonsense', 'latchkey-console=a.b.c.d'],
-    ['too many parts', 'latchkey-console=a.b.c.d.e'],
-    ['the name of the local key', 'latchkey-console=local.a.mwwq3mye.AAAA'],
-  ])('is not made by %s', async (_, cookie) => {
+    ['nothing', null],
+    ['an empty cookie', ''],
+    ['nonsense', 'a.b.c.d'],
+    ['too many parts', 'a.b.c.d.e'],
+    ['the name of the local key', 'local.a.mwwq3mye.AAAA'],
+  ])('is not made by %s', async (_, value) => {
     const daemon = await serveConsole()
-    const answer = await send(daemon, '/console/api/keys', cookie === undefined ? {} : { cookie })
+    const [name = ''] = (await signIn(daemon)).split('=')
+    const answer = await send(
+      daemon,
+      '/console/api/keys',
+      value === null ? {} : { cookie: `${name}=${value}` },
+    )
     expect(answer).toMatchObject(refused(401, 'session_ended'))
+  })
+
+  it('has a cookie by a name of its database, since daemons on one host get the cookies of all', async () => {
+    const [one, other] = [await serveConsole(), await serveConsole()]
+    const [mine, theirs] = [await signIn(one), await signIn(other)]
+    expect(mine.split('=')[0]).not.toBe(theirs.split('=')[0])
+    const cookie = `${theirs}; ${mine}`
+    expect(await send(one, '/console/api/keys', { cookie })).toMatchObject({ status: 200 })
+    expect(await send(other, '/console/api/keys', { cookie })).toMatchObject({ status: 200 })
+  })
+
+  it('has no answer kept by a browser', async () => {
+    const daemon = await serveConsole()
+    const cookie = await signIn(daemon)
+    for (const path of ['/openapi.json', '/docs', '/products', '/entitlements/cus_1', '/nothing']) {
+      const answer = await send(daemon, `/console/api${path}`, { cookie })
+      expect([path, answer.headers.get('cache-control')]).toEqual([path, 'no-store'])
+    }
   })
 
   it('is not made by another seal, a later time or another key', async () => {
     const daemon = await serveConsole(consoleConfig({ lk_reader: { scopes: ['read'] } }))
     const [operator, reader] = [await signIn(daemon), await signIn(daemon, 'lk_reader')]
+    const [cookieName] = operator.split('=')
     const [name, ...rest] = reader.split('=')[1]?.split('.') ?? []
     const [other, id, time, seal = ''] = operator.split('=')[1]?.split('.') ?? []
     for (const forged of [
@@ -241,7 +266,7 @@ describe('a session of the console', () => {
       [other, id, time, seal.slice(1)],
       [other, id, time, ''],
     ]) {
-      const cookie = `latchkey-console=${forged.join('.')}`
+      const cookie = `${cookieName}=${forged.join('.')}`
       expect(await send(daemon, '/console/api/keys', { cookie })).toMatchObject(refused(401, 'session_ended'))
     }
   })

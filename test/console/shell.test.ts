@@ -72,7 +72,8 @@ describe('the console', () => {
     )
     await daemon.deliver('payment.authorized')
     const reader = await browser.open(daemon, '/', { key: 'lk_reader' })
-    await reader.page.getByText('needs a key with the scope admin').waitFor()
+    await reader.page.getByRole('heading', { name: 'Customers' }).waitFor()
+    expect(await reader.page.getByRole('link', { name: 'Overview' }).count()).toBe(0)
     expect(await reader.page.getByText('Deliveries in the last hour').count()).toBe(0)
     expect(reader.faults()).toEqual([])
 

@@ -52,6 +52,20 @@ const GAINED = {
 }
 
 describe('a replay', () => {
+  it('of one event reads that one alone, however many came with it, and none that is not there', async () => {
+    const daemon = await runDaemon()
+    const others = ['evt_1', 'evt_2', 'evt_3'].map((id) => wireEvent('payment.authorized', { id }))
+    for (const body of others) await send(daemon, body)
+    const { filter, summary } = await replayed(daemon, { filter: { eventId: 'evt_2' }, dryRun: true })
+    expect([filter.eventId, summary?.read]).toEqual(['evt_2', 1])
+    expect((await replayed(daemon, { dryRun: true })).summary?.read).toBe(3)
+    const wrong = await call(daemon, 'POST', '/replays', { filter: { eventId: 'evt_9' } })
+    expect(wrong).toMatchObject({
+      status: 400,
+      json: { errors: [{ path: 'filter.eventId', message: 'is not the id of a stored event' }] },
+    })
+  })
+
   it('turns what can be read by now into access, in its place, once', async () => {
     const daemon = await daemonAfterMisreading()
     expect(await get(daemon, `/entitlements/${CUSTOMER}`)).toMatchObject({ entitlements: [] })

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { END_REASON_TEXT } from '../../entitlements/reasons.js'
+import { END_REASON_TEXT, STATUS_TEXT } from '../../entitlements/end-reasons.js'
 import { LatchkeyError } from '../../errors.js'
 import type { changeAnswer, summaryAnswer } from '../../handlers/changes.js'
 import type { EventDetailJson } from '../../handlers/events.js'
@@ -182,20 +182,5 @@ function reasonOf({ before, after }: ChangeJson, act: string | undefined): strin
 
 /** Why there is no access. */
 function statusText(status: ChangeJson['after']['status'], act: string | undefined): string {
-  switch (status) {
-    case 'blocked':
-      return 'blocked by hand'
-    case 'none':
-      return 'no stored event grants it'
-    case 'active':
-    case 'ending':
-      return status
-    case 'revoked':
-      // An erasure leaves this status too.
-      return act === undefined
-        ? 'it was revoked by hand, or the customer was erased'
-        : END_REASON_TEXT.revoked
-    default:
-      return END_REASON_TEXT[status]
-  }
+  return status === 'revoked' && act !== undefined ? END_REASON_TEXT.revoked : STATUS_TEXT[status]
 }

@@ -1,115 +1,67 @@
 /* Finds customers by what they are known by. */
 
-import { answerOf, api } from '../api.js'
+import type { AnswerOf } from '../api.js'
 import { usePlace } from '../router.js'
 import { useSession } from '../session.js'
-import { type Column, Empty, PagedTable, Section } from '../shared/show.js'
-import { Text } from '../shared/text.js'
-import { CustomerLink } from '../shared/things.js'
-import { usePages, useSettled } from '../shared/use-query.js'
+import { DETAILS } from '../shared/access.js'
+import { CustomerLink } from '../shared/links.js'
+import { visible } from '../shared/plain.js'
+import { Section, Title } from '../shared/show.js'
+import { type Columns, Listing } from '../shared/table.js'
+import { useList, useSettled } from '../shared/use-query.js'
 
-const WAYS = {
-  customerId: 'id',
-  reference: 'your reference',
-  email: 'email',
-  communityId: 'Discord account',
-  messengerId: 'Telegram account',
-  communityUsername: 'Discord name',
-  messengerUsername: 'Telegram name',
-} as const
+const WAYS: Readonly<Record<string, string>> = { customerId: 'id', reference: 'your reference', ...DETAILS }
 
-const NOBODY = { items: [], pagination: { nextCursor: null, hasMore: false } }
+type Found = AnswerOf<'/customers'>['items'][number]
 
-export function Customers() {
-  const { environment, may } = useSession()
+const UNKNOWN = <span class="faint">unknown</span>
+
+const COLUMNS: Columns<Found> = {
+  Customer: ({ customerId }) => <CustomerLink id={customerId} />,
+  'Found by': ({ matched: { by, value } }) => (by === 'customerId' ? WAYS[by] : `${WAYS[by]}: ${value}`),
+}
+
+/** For a key that may see who a customer is. */
+const PERSONAL: Columns<Found> = {
+  Name: ({ identities }) => identities?.name ?? UNKNOWN,
+  Email: ({ identities }) => identities?.email ?? UNKNOWN,
+  Discord: ({ identities }) => identities?.communityUsername ?? identities?.communityId ?? UNKNOWN,
+  Telegram: ({ identities }) => identities?.messengerUsername ?? identities?.messengerId ?? UNKNOWN,
+}
+
+export function Page() {
   const query = usePlace().parameters.get('query') ?? ''
-  const asked = useSettled(query, 150)
-  const found = usePages(
-    async (cursor, signal) =>
-      asked === ''
-        ? NOBODY
-        : answerOf(
-            api.GET('/customers', {
-              params: { query: { environment, query: asked, ...(cursor !== undefined && { cursor }) } },
-              signal,
-            }),
-          ),
-    [environment, asked],
-  )
-
-  const isIdle = query === '' || asked === ''
-  type Found = NonNullable<typeof found.data>[number]
-  const isPersonal = may('write')
-  const detail = (title: string, of: (known: NonNullable<Found['identities']>) => string | null) => ({
-    title,
-    cell: ({ identities }: Found) => {
-      const value = identities === null ? null : of(identities)
-      return value === null ? <span class="faint">unknown</span> : <Text>{value}</Text>
-    },
-  })
-  const columns: readonly Column<Found>[] = [
-    { title: 'Customer', cell: ({ customerId }) => <CustomerLink id={customerId} /> },
-    {
-      title: 'Found by',
-      cell: ({ matched: { by, value } }) => (
-        <>
-          {WAYS[by]}
-          {by !== 'customerId' && (
-            <>
-              : <Text>{value}</Text>
-            </>
-          )}
-        </>
-      ),
-    },
-    ...(isPersonal
-      ? [
-          detail('Name', ({ name }) => name),
-          detail('Email', ({ email }) => email),
-          detail('Discord', ({ communityUsername, communityId }) => communityUsername ?? communityId),
-          detail('Telegram', ({ messengerUsername, messengerId }) => messengerUsername ?? messengerId),
-        ]
-      : []),
-  ]
+  const asked = useSettled(query)
+  const more = useSession().may('write') ? ', a reference, an email or a handle' : ' or a reference'
   return (
     <>
-      <div class="title">
-        <h1>Customers</h1>
-      </div>
-      <Section title={isIdle ? 'Search' : 'Found'}>
-        {isIdle ? (
-          <Empty>
-            <p>
-              Press <kbd>/</kbd> and type how an id
-              {isPersonal ? ', a reference, an email or a handle' : ' or a reference'} begins.
-            </p>
-          </Empty>
-        ) : (
-          <PagedTable
-            pages={found}
-            caption="Customers"
-            keyOf={({ customerId }) => customerId}
-            columns={columns}
-            empty={
-              found.hasMore ? (
-                <p>None so far. Look further with “More”.</p>
-              ) : (
-                <>
-                  <p>
-                    Nobody in {environment} is known by something that begins with “<Text>{asked}</Text>”.
-                    {!isPersonal &&
-                      ' This key searches ids and references only: emails and handles need the scope write.'}
-                  </p>
-                  <p>
-                    If this is a whole id, look at <CustomerLink id={asked}>its page</CustomerLink> to see
-                    why, or to grant access before the first event.
-                  </p>
-                </>
-              )
-            }
-          />
-        )}
-      </Section>
+      <Title title="Customers" />
+      {query === '' || asked === '' ? (
+        <Section title="Search">{`Press \`/\` and type how an id${more} begins.`}</Section>
+      ) : (
+        <FoundBy query={asked} />
+      )}
     </>
+  )
+}
+
+function FoundBy({ query }: { readonly query: string }) {
+  const { environment, may } = useSession()
+  const found = useList('/customers', { query, limit: 20 })
+  const limits = may('write') ? '' : ' Found by id or reference: emails and handles need the scope write.'
+  const nobody = [
+    `Nobody in ${environment} is known by something that begins with “${visible(query)}”.${limits} If this is a whole id, look at `,
+    <CustomerLink key={1} id={query} text="its page" />,
+    ' to see why, or to grant access before the first event.',
+  ]
+  return (
+    <Listing
+      title="Found"
+      caption="Customers"
+      list={found}
+      keyOf={({ customerId }) => customerId}
+      columns={{ ...COLUMNS, ...(may('write') && PERSONAL) }}
+      empty={found.data?.hasMore ? 'None so far. Look further with “More”.' : nobody}
+    />
   )
 }

@@ -1,20 +1,20 @@
 /* How many have access over time, and how many gained and lost it. */
 
-import { usePlace } from '../router.js'
+import type { AnswerOf } from '../api.js'
 import { statusWords } from '../shared/access.js'
 import { Chart } from '../shared/chart.js'
-import { DAY_MS, day, dayOf } from '../shared/days.js'
-import { Choose } from '../shared/filters.js'
+import { Filters, useFilter } from '../shared/fields.js'
 import { Go } from '../shared/links.js'
-import { type AnswerOf, useGet } from '../shared/list.js'
-import { Answer, type Column, Empty, Section, Table } from '../shared/show.js'
+import { Answer, type Of, Says, Section } from '../shared/show.js'
+import { named, Table } from '../shared/table.js'
+import { DAY_MS, day, dayOf } from '../shared/text.js'
+import { useGet } from '../shared/use-query.js'
 
 type Period = AnswerOf<'/changes/summary'>['periods'][number]
 
 const sumOf = (periods: readonly Period[], name: 'gained' | 'lost'): number =>
   periods.reduce((sum, period) => sum + period[name], 0)
 
-/** Losses by their reason, the most frequent first. */
 function lossesIn(periods: readonly Period[]): string {
   const sums = new Map<string, number>()
   for (const [status, count] of periods.flatMap(({ lostBy }) => Object.entries(lostBy)))
@@ -23,44 +23,27 @@ function lossesIn(periods: readonly Period[]): string {
   return sorted.map(([status, count]) => `${statusWords(status)}: ${count}`).join('; ')
 }
 
-/** How many gained and lost access in all, and why. */
-export function Sums({ of }: { readonly of: readonly Period[] }) {
+export function Sums({ of }: Of<readonly Period[]>) {
   const why = lossesIn(of)
-  return (
-    <p>
-      {sumOf(of, 'gained')} gained access, {sumOf(of, 'lost')} lost it{why !== '' && ` (${why})`}.
-    </p>
-  )
+  const lost = `${sumOf(of, 'lost')} lost it${why && ` (${why})`}`
+  return <Says text={`${sumOf(of, 'gained')} gained access, ${lost}.`} />
 }
 
-const SPANS = {
-  quarter: { title: '90 days', days: 90, by: 'day' },
-  year: { title: 'a year, by week', days: 365, by: 'week' },
-} as const
-const MONTH = { title: '30 days', days: 30, by: 'day' } as const
+const SPANS = { quarter: [90, 'day'], year: [365, 'week'] } as const
+const TITLES = Object.entries({ quarter: '90 days', year: 'a year, by week' })
+const FIELDS = [{ label: 'Show', name: 'span', options: TITLES, none: '30 days' }]
 
 /** @param productId null: every product */
 export function Numbers({ productId }: { readonly productId: string | null }) {
-  const span = usePlace().parameters.get('span')
-  const { days, by } = span === 'quarter' || span === 'year' ? SPANS[span] : MONTH
+  const { span } = useFilter(FIELDS)
+  const [days, by] = span === 'quarter' || span === 'year' ? SPANS[span] : ([30, 'day'] as const)
   const summary = useGet('/changes/summary', { from: `${day(days - 1)}T00:00:00Z`, by, productId })
-  const options = Object.entries(SPANS).map(([name, { title }]) => [name, title] as const)
   const link = ({ from, to }: Period) => {
-    const days = { from: dayOf(Date.parse(from)), to: dayOf(Date.parse(to) - 1) }
-    return <Go to="/changes" with={{ ...days, product: productId }} text={days.from} />
+    const between = { from: dayOf(Date.parse(from)), to: dayOf(Date.parse(to) - 1) }
+    return <Go to="/changes" with={{ ...between, product: productId }} text={between.from} />
   }
-  const columns: readonly Column<Period>[] = [
-    { title: by === 'day' ? 'Day (UTC)' : 'Week from (UTC)', cell: link },
-    { title: 'Gained', isNumber: true, cell: ({ gained }) => gained },
-    { title: 'Lost', isNumber: true, cell: ({ lost }) => lost },
-    { title: 'Lost because', cell: (one) => lossesIn([one]) },
-    { title: 'With access at the end', isNumber: true, cell: ({ active }) => active },
-  ]
   return (
-    <Section
-      title="Over time"
-      aside={<Choose label="Show" name="span" options={options} none={MONTH.title} />}
-    >
+    <Section title="Over time" aside={<Filters fields={FIELDS} />}>
       <Answer query={summary}>
         {({ periods }) => (
           <>
@@ -71,9 +54,12 @@ export function Numbers({ productId }: { readonly productId: string | null }) {
               <Table
                 caption={`Gains and losses by ${by}`}
                 rows={[...periods].reverse()}
-                keyOf={({ from }) => from}
-                columns={columns}
-                empty={null}
+                columns={{
+                  [by === 'day' ? 'Day (UTC)' : 'Week from (UTC)']: link,
+                  ...named({ gained: 'Gained', lost: 'Lost' }),
+                  'Lost because': (one) => lossesIn([one]),
+                  ...named({ active: 'With access at the end' }),
+                }}
               />
             </details>
           </>
@@ -83,23 +69,23 @@ export function Numbers({ productId }: { readonly productId: string | null }) {
   )
 }
 
-function Charts({ of }: { readonly of: readonly Period[] }) {
+function Charts({ of }: Of<readonly Period[]>) {
   const [gained, lost, active] = [sumOf(of, 'gained'), sumOf(of, 'lost'), of.at(-1)?.active ?? 0]
   if (gained + lost + active === 0)
-    return <Empty>Nobody has had access in this time. Numbers appear here with the first paid order.</Empty>
+    return <p>Nobody has had access in this time. Numbers appear here with the first paid order.</p>
   // A bar of no height would be a line.
   const bars = (name: 'gained' | 'lost', sign: 1 | -1) => of.map(({ [name]: count }) => sign * count || null)
-  const axis = {
-    // At noon, each day is on the same date in nearly every zone.
-    times: of.map(({ from }) => Date.parse(from) + DAY_MS / 2),
-    format: { day: 'numeric', month: 'short' },
-  } as const
+  // At noon, each day is on the same date in nearly every zone.
+  const times = of.map(({ from }) => Date.parse(from) + DAY_MS / 2)
+  const axis = { times, format: { day: 'numeric', month: 'short' } } as const
+  const held = of.map((one) => one.active)
+  const had = { label: 'With access', color: '--link', kind: 'line', values: held } as const
   return (
-    <div class="charts">
+    <div class="grid grid-cols-[repeat(auto-fit,minmax(min(22rem,100%),1fr))] gap-4">
       <Chart
         {...axis}
         summary={`With access: ${active} now, ${of[0]?.active ?? 0} at the beginning.`}
-        series={[{ label: 'With access', color: '--accent', values: of.map((one) => one.active) }]}
+        series={[had]}
       />
       <Chart
         {...axis}

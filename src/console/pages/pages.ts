@@ -4,38 +4,33 @@ import type { ComponentType } from 'preact'
 import type { Scope } from '../api.js'
 import type { PageProps } from '../router.js'
 
-type Row = readonly [
+export interface PageEntry {
   /** Below `/console`, such as `/customers/:customerId`. */
-  path: string,
-  title: string,
-  /** In the navigation, with the letter that leads there behind `g`; null: only links lead to it. */
-  nav: string | null,
-  /** The page needs it; what else it shows it asks the session about. Null: any will do. */
-  scope: Scope | null,
-  load: () => Promise<ComponentType<PageProps>>,
-]
+  readonly path: string
+  readonly title: string
+  /** In the navigation, with the letter that leads there behind `g`; without one, only links lead to it. */
+  readonly nav?: string
+  /** The page needs it; what else it shows it asks the session about. */
+  readonly scope: Scope
+  /** It is about live and the sandbox: the key must have both. */
+  readonly ofBoth?: 'ofBoth'
+  readonly load: () => Promise<{ readonly Page: ComponentType<PageProps> }>
+}
 
-/** In the order of the navigation. */
-const ROWS: readonly Row[] = [
-  ['/', 'Overview', 'o', null, async () => (await import('./overview.js')).Overview],
-  ['/customers', 'Customers', 'c', 'read', async () => (await import('./customers.js')).Customers],
-  ['/customers/:customerId', 'Customer', null, 'read', async () => (await import('./customer.js')).Customer],
-  ['/events', 'Events', 'e', 'events', async () => (await import('./events.js')).Events],
-  ['/events/:eventId', 'Event', null, 'events', async () => (await import('./event.js')).Event],
-  ['/products', 'Products', 'p', 'read', async () => (await import('./products.js')).Products],
-  ['/products/:productId', 'Product', null, 'read', async () => (await import('./products.js')).Product],
-  ['/changes', 'Changes of access', null, 'read', async () => (await import('./changes.js')).Changes],
-  ['/sync', 'Sync', 's', 'admin', async () => (await import('./sync.js')).Sync],
-  [
-    '/sync/memberships',
-    'Roles and groups',
-    null,
-    'admin',
-    async () => (await import('./memberships.js')).Memberships,
-  ],
-  ['/sync/messages', 'Messages', null, 'admin', async () => (await import('./messages.js')).Messages],
-  ['/policy', 'Policy', 'y', 'admin', async () => (await import('./policy.js')).Policy],
-]
+const ofBoth = 'ofBoth'
 
-export const PAGES = ROWS.map(([path, title, nav, scope, load]) => ({ path, title, nav, scope, load }))
-export type PageEntry = (typeof PAGES)[number]
+/** In the order of the navigation. The first that the key may see is where one begins. */
+export const PAGES: readonly PageEntry[] = [
+  { path: '/', title: 'Overview', nav: 'o', scope: 'admin', load: () => import('./overview.js') },
+  { path: '/customers', title: 'Customers', nav: 'c', scope: 'read', load: () => import('./customers.js') },
+  { path: '/customers/:customerId', title: 'Customer', scope: 'read', load: () => import('./customer.js') },
+  { path: '/events', title: 'Events', nav: 'e', scope: 'events', load: () => import('./events.js') },
+  { path: '/events/:eventId', title: 'Event', scope: 'events', load: () => import('./event.js') },
+  { path: '/products', title: 'Products', nav: 'p', scope: 'read', load: () => import('./products.js') },
+  { path: '/products/:productId', title: 'Product', scope: 'read', load: () => import('./products.js') },
+  { path: '/changes', title: 'Changes of access', scope: 'read', load: () => import('./changes.js') },
+  { path: '/sync', title: 'Sync', nav: 's', scope: 'admin', load: () => import('./sync.js') },
+  { path: '/sync/memberships', title: 'Memberships', scope: 'admin', load: () => import('./memberships.js') },
+  { path: '/sync/messages', title: 'Messages', scope: 'admin', load: () => import('./messages.js') },
+  { path: '/policy', title: 'Policy', nav: 'y', scope: 'admin', ofBoth, load: () => import('./policy.js') },
+]

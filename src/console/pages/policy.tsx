@@ -2,60 +2,78 @@
 
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import { answerOf, api, type Problem, type Schemas } from '../api.js'
-import { usePlace } from '../router.js'
-import { useSession } from '../session.js'
-import { statusWords, turnOf } from '../shared/access.js'
+import { type AnswerOf, refresh, type Schemas, send } from '../api.js'
+import { statusWords, TURNS, turnOf } from '../shared/access.js'
 import { Ask } from '../shared/ask.js'
-import { DAY_MS } from '../shared/days.js'
-import { Choose } from '../shared/filters.js'
-import { Go } from '../shared/links.js'
-import type { AnswerOf } from '../shared/list.js'
-import { Button, Listing, Title } from '../shared/page.js'
-import { Answer, Badge, Empty, ProblemBox, Section, Table } from '../shared/show.js'
-import { Text } from '../shared/text.js'
-import { Time } from '../shared/time.js'
-import { toast } from '../shared/toast.js'
-import { problemOf, useQuery } from '../shared/use-query.js'
+import { Filters, useFilter } from '../shared/fields.js'
+import { CustomerLink } from '../shared/links.js'
+import { Answer, Badge, Button, type Of, Progress, Says, Section, Title } from '../shared/show.js'
+import { Listing, named, Table } from '../shared/table.js'
+import { DAY_MS } from '../shared/text.js'
+import { attempt } from '../shared/toast.js'
+import { useGet } from '../shared/use-query.js'
 
 type Done = Extract<Schemas['Job'], { state: 'done' }>
 type Rules = Schemas['Policy']
 
-export function Policy() {
-  return (
-    <>
-      <Title text="Policy" />
-      {useSession().may('admin', 'ofBoth') ? (
-        <Both />
-      ) : (
-        <Empty>
-          One policy holds for both environments: sign in with a key that has the scope admin for live and
-          sandbox.
-        </Empty>
-      )}
-    </>
-  )
-}
+/** The policy and its jobs are of no environment. */
+const OF_ALL = { environment: null }
+const ASKED_EVERY_MS = 1_000
+/** So many examples are in one answer. */
+const NAMED = 1_000
 
-function Both() {
-  const policy = useQuery((signal) => answerOf(api.GET('/policy', { signal })), [])
-  const rebuild = useJob('/rebuild')
+export function Page() {
+  const policy = useGet('/policy', OF_ALL)
+  const [rebuild, verification] = [useJob('/rebuild'), useJob('/rebuild/verification')]
+  const verify = (): void => attempt(send('post', '/rebuild/verification', {}, {}))
+  const state = rebuild.data?.state
   useEffect(() => {
     // What is in force may be another policy once a rebuild has ended.
-    if (rebuild.data?.state === 'done') policy.reload()
-  }, [rebuild.data?.state])
+    if (state === 'done') refresh()
+  }, [state])
   return (
     <>
+      <Title title="Policy" />
       <Answer query={policy}>
-        {(both) => (
-          <div class="sections">
-            <Compared of={both} />
-            <Difference fingerprint={both.fingerprint} rebuild={rebuild} onStale={policy.reload} />
-          </div>
-        )}
+        {(both) => [
+          <Compared key={1} of={both} />,
+          <Difference key={2} fingerprint={both.fingerprint} isRebuilding={rebuild.isRunning} />,
+        ]}
       </Answer>
-      <Rebuild job={rebuild} />
-      <Verification />
+      <JobPanel
+        title="Last rebuild"
+        job={rebuild}
+        name="rebuild"
+        none="None since the daemon was started. To apply a policy is one, too."
+        aside={
+          <Ask
+            act="Rebuild"
+            isDisabled={rebuild.isRunning}
+            title="Work out all access again"
+            isDangerous
+            says="All access is worked out from the stored events under the policy in force, live and in the sandbox, and differences are corrected. Verify first: it says what is stored otherwise."
+            onConfirm={() => send('post', '/rebuild').then(() => 'The rebuild has begun.')}
+          />
+        }
+      >
+        {(done) => <Changed of={done} words={['changed', 'gained', 'lost']} />}
+      </JobPanel>
+      <JobPanel
+        title="Verification"
+        job={verification}
+        name="verification"
+        none="It compares all that is stored with what the events say, and changes nothing."
+        aside={<Button text="Verify" isDisabled={verification.isRunning} onClick={verify} />}
+      >
+        {({ differences }) => (
+          <Table
+            caption="What is stored otherwise"
+            rows={differences?.named ?? []}
+            columns={named({ environment: 'Environment', kind: 'What', id: 'Id' })}
+            empty="Everything stored matches the events."
+          />
+        )}
+      </JobPanel>
     </>
   )
 }
@@ -70,7 +88,6 @@ const SAYS = {
 const onRails = (does: string, types: Rules['grantOn'] | Rules['revokeOn']) =>
   Object.entries(types).map(([rail, on]) => [`${does}, rail ${rail}`, on.join(', ') || 'nothing'] as const)
 
-/** Each rule of a policy in words. */
 function rulesOf({ grantOn, revokeOn, lapseAfter, ...policy }: Rules) {
   const lapse = lapseAfter === null ? 'never' : `${lapseAfter / DAY_MS} days after the newest known period`
   return new Map<string, string>([
@@ -84,99 +101,63 @@ function rulesOf({ grantOn, revokeOn, lapseAfter, ...policy }: Rules) {
   ])
 }
 
-function Compared({ of: { inForce, configured, unfinishedRebuild } }: { readonly of: AnswerOf<'/policy'> }) {
+const SAME =
+  'The configured policy is in force. To change it, edit `policy` in the config, run `latchkey reload`, and find out here whose access changes before you apply it.'
+
+function Compared({ of: { inForce, configured, unfinishedRebuild } }: Of<AnswerOf<'/policy'>>) {
   const others = rulesOf(configured)
   const rows = [...rulesOf(inForce)].map(([rule, now]) => ({ rule, now, other: others.get(rule) }))
   const count = rows.filter(({ now, other }) => now !== other).length
+  const said = count === 0 ? 'the same' : `${count} differ`
   return (
     <Listing
       title="In force, and configured"
       caption="The policy"
-      aside={
-        <Badge tone={count === 0 ? 'good' : 'warn'}>{count === 0 ? 'the same' : `${count} differ`}</Badge>
-      }
+      aside={<Badge text={said} tone={count === 0 ? 'good' : 'warn'} />}
       rows={rows}
-      columns={[
-        { title: 'Rule', cell: ({ rule }) => rule },
-        { title: 'In force', cell: ({ now }) => now },
-        {
-          title: 'Configured',
-          cell: ({ now, other }) => (now === other ? 'the same' : <mark>{other}</mark>),
-        },
-      ]}
-      empty={null}
+      columns={{
+        ...named({ rule: 'Rule', now: 'In force' }),
+        Configured: ({ now, other }) => (now === other ? 'the same' : <mark>{other}</mark>),
+      }}
     >
-      {count === 0 && !unfinishedRebuild && (
-        <p>
-          The configured policy is in force. To change it, edit <code>policy</code> in the config, run{' '}
-          <code>latchkey reload</code>, and find out here whose access changes before you apply it.
-        </p>
-      )}
+      {count === 0 && !unfinishedRebuild && <Says text={SAME} />}
     </Listing>
   )
 }
 
-const ASKED_EVERY_MS = 1_000
-/** So many examples are in one answer. */
-const NAMED = 1_000
-
-const START = {
-  '/policy/diff': () => api.POST('/policy/diff', { body: { named: NAMED } }),
-  '/rebuild': () => api.POST('/rebuild'),
-  '/rebuild/verification': () => api.POST('/rebuild/verification', { body: {} }),
-} as const
-
 /** A job of the daemon, whoever started it: asked for again while it runs. */
-function useJob(path: keyof typeof START) {
-  const job = useQuery((signal) => answerOf<Schemas['Job']>(api.GET(path, { signal })), [path])
-  const [refusal, setRefusal] = useState<Problem | null>(null)
-  const { data, reload } = job
-  const isRunning = data?.state === 'running'
+function useJob(path: '/policy/diff' | '/rebuild' | '/rebuild/verification') {
+  const job = useGet(path, OF_ALL)
+  const isRunning = job.data?.state === 'running'
   useEffect(() => {
     if (!isRunning) return
-    const timer = window.setTimeout(reload, ASKED_EVERY_MS)
+    const timer = window.setTimeout(job.reload, ASKED_EVERY_MS)
     return () => window.clearTimeout(timer)
-  }, [data])
-  /** @returns whether it has begun; if not, `refusal` says why */
-  async function start(): Promise<boolean> {
-    const refused = await answerOf<unknown>(START[path]()).then(() => null, problemOf)
-    setRefusal(refused)
-    reload()
-    return refused === null
-  }
-  return { ...job, isRunning, refusal, start }
+  }, [job.data])
+  return { ...job, isRunning }
 }
-
-type Job = ReturnType<typeof useJob>
 
 interface JobPanelProps {
   readonly title: string
-  readonly job: Job
-  /** What the job is, such as `rebuild`. */
+  readonly job: ReturnType<typeof useJob>
   readonly name: string
-  /** What it says before the first one. */
-  readonly none: ComponentChildren
+  readonly none: string
   readonly aside: ComponentChildren
   readonly children: (done: Done) => ComponentChildren
 }
 
-/** Starts a job, says how far it is, and what it found. */
+/** Says how far a job is, and what it found. */
 function JobPanel({ title, job, name, none, aside, children }: JobPanelProps) {
   function shown(data: Schemas['Job']): ComponentChildren {
     switch (data.state) {
       case 'none':
         return none
       case 'running':
-        return (
-          <p>
-            <progress aria-label={`The ${name}`} max={Math.max(data.total, 1)} value={data.folded} />{' '}
-            {data.folded} of {data.total} events
-          </p>
-        )
+        return <Progress name={`The ${name}`} what="events" reached={data.folded} total={data.total} />
       case 'interrupted':
         return `The ${name} was interrupted after ${data.folded} events: start it again, and it goes on.`
       case 'failed':
-        return <Text>{`The ${name} failed: ${data.reason}`}</Text>
+        return `The ${name} did not end. ${data.reason}`
       case 'done':
         return children(data)
       default:
@@ -184,54 +165,41 @@ function JobPanel({ title, job, name, none, aside, children }: JobPanelProps) {
     }
   }
   return (
-    <Section title={title} aside={<div class="filters">{aside}</div>}>
-      {job.refusal !== null && <ProblemBox problem={job.refusal} />}
+    <Section title={title} aside={aside}>
       <Answer query={job}>{shown}</Answer>
     </Section>
   )
 }
 
-interface DifferenceProps {
-  /** Of the configured policy. */
-  readonly fingerprint: string
-  readonly rebuild: Job
-  /** The configured policy may be another one by now. */
-  readonly onStale: () => void
-}
+type DifferenceProps = { readonly fingerprint: string; readonly isRebuilding: boolean }
 
-function Difference({ fingerprint, rebuild, onStale }: DifferenceProps) {
+function Difference({ fingerprint, isRebuilding }: DifferenceProps) {
   const diff = useJob('/policy/diff')
   /** The policy that this page has had compared: a result from before may be of another one. */
   const [compared, setCompared] = useState<string | null>(null)
-  const isRunning = diff.isRunning || rebuild.isRunning
-  const result = compared === fingerprint && diff.data?.state === 'done' && !diff.isLoading ? diff.data : null
-
+  const result = compared === fingerprint && !diff.isLoading && diff.data?.state === 'done' ? diff.data : null
+  const { gains = 0, losses = 0, otherwise = 0 } = result ?? {}
+  const isBusy = diff.isRunning || isRebuilding
+  const isOfNobody = gains + losses + otherwise === 0
+  const find = (): void => attempt(compare())
   async function compare(): Promise<void> {
     setCompared(null)
-    if (await diff.start()) setCompared(fingerprint)
-    // It may be refused for what somebody else began meanwhile.
-    else rebuild.reload()
+    await send('post', '/policy/diff', {}, { named: NAMED })
+    setCompared(fingerprint)
   }
-  const effects =
-    result === null
-      ? ''
-      : `Live and sandbox: ${result.gains} gain access, ${result.losses} lose it, and ${result.otherwise} change in another way. What came since the comparison may add to that. Roles, groups and webhooks follow. Deliveries are taken meanwhile.`
   const apply = (
     <Ask
+      key="apply"
       act="Apply"
-      look="danger"
-      isDisabled={result === null || isRunning}
+      look={isOfNobody ? undefined : 'danger'}
+      isDisabled={result === null || isBusy}
       title="Apply the configured policy"
-      isDangerous
-      says={effects}
+      isDangerous={!isOfNobody}
+      says={`Live and sandbox: ${gains} gain access, ${losses} lose it, and ${otherwise} change in another way. What came since the comparison may add to that. Roles, groups and webhooks follow. Deliveries are taken meanwhile.`}
       onConfirm={async () => {
-        await answerOf(api.POST('/policy/apply', { params: { query: { expect: fingerprint } } }))
+        await send('post', '/policy/apply', { expect: fingerprint })
         setCompared(null)
-        toast('The policy is being applied.')
-      }}
-      onClose={() => {
-        rebuild.reload()
-        onStale()
+        return 'The policy is being applied.'
       }}
     />
   )
@@ -240,15 +208,12 @@ function Difference({ fingerprint, rebuild, onStale }: DifferenceProps) {
       title="What the configured policy changes"
       job={diff}
       name="comparison"
-      none={null}
-      aside={[
-        <Button key="find" text="Find out" isDisabled={isRunning} onClick={() => void compare()} />,
-        apply,
-      ]}
+      none="Find out whose access changes, then apply it."
+      aside={[<Button key={1} text="Find out" isDisabled={isBusy} onClick={find} />, apply]}
     >
       {(done) => (
         <>
-          {result === null && <p>This may be of another policy. Find out again before you apply one.</p>}
+          {result === null && 'This may be of another policy. Find out again before you apply one.'}
           <Changed of={done} words={['would change', 'would gain', 'would lose']} />
         </>
       )}
@@ -256,113 +221,36 @@ function Difference({ fingerprint, rebuild, onStale }: DifferenceProps) {
   )
 }
 
-interface ChangedProps {
-  readonly of: Done
-  /** For those whose access changes in any way, who gain and who lose it. */
-  readonly words: readonly [change: string, gain: string, lose: string]
-}
+const accessText = ({ status, until }: Schemas['AccessSnapshot']) => `${statusWords(status)} ${until ?? ''}`
 
-function Changed({ of: { gains, losses, otherwise, sample }, words: [change, gain, lose] }: ChangedProps) {
-  const { productName } = useSession()
-  const turn = usePlace().parameters.get('turn')
+/** For those whose access changes in any way, who gain and who lose it. */
+type Words = readonly [change: string, gain: string, lose: string]
+
+function Changed({ of: done, words: [change, gain, lose] }: Of<Done> & { readonly words: Words }) {
+  const { gains, losses, otherwise, sample } = done
+  const titles = { lost: `who ${lose} access`, gained: `who ${gain} access`, changed: 'other changes' }
+  const fields = [{ label: 'Show', name: 'turn', options: TURNS.map((one) => [one, titles[one]] as const) }]
+  const { turn } = useFilter(fields)
   const total = gains + losses + otherwise
   if (total === 0) return <p>Nobody’s access {change}.</p>
-  const options = [
-    ['lost', `who ${lose} access`],
-    ['gained', `who ${gain} access`],
-    ['changed', 'other changes'],
-  ] as const
+  const more = `And ${total - sample.length} more: \`latchkey policy diff --all\` lists them.`
   return (
     <>
-      <p>
-        <strong>{gains}</strong> {gain} access, <strong>{losses}</strong> {lose} it, {otherwise} {change} in
-        another way.
-      </p>
-      <Choose label="Show" name="turn" options={options} />
+      <Says text={`${gains} ${gain} access, ${losses} ${lose} it, ${otherwise} ${change} in another way.`} />
+      <Filters fields={fields} />
       <Table
         caption="Access that differs"
-        rows={sample.filter((one) => turn === null || turnOf(one) === turn)}
-        keyOf={(one) => JSON.stringify([one.environment, one.customerId, one.productId])}
-        columns={[
-          { title: 'Customer', cell: customerLink },
-          { title: 'Environment', cell: ({ environment }) => environment },
-          { title: 'Product', cell: ({ productId }) => <Text>{productName(productId)}</Text> },
-          { title: 'What', cell: (one) => <Badge>{turnOf(one)}</Badge> },
-          { title: 'Before', cell: ({ before }) => <Access of={before} /> },
-          { title: 'After', cell: ({ after }) => <Access of={after} /> },
-        ]}
+        rows={sample.filter((one) => turn === undefined || turnOf(one) === turn)}
+        columns={{
+          Customer: ({ environment, customerId }) => <CustomerLink id={customerId} with={{ environment }} />,
+          ...named({ environment: 'Environment', productId: 'Product' }),
+          What: (one) => <Badge text={turnOf(one)} />,
+          Before: ({ before }) => accessText(before),
+          After: ({ after }) => accessText(after),
+        }}
         empty="None of this kind."
       />
-      {sample.length < total && (
-        <p class="faint">
-          And {total - sample.length} more: <code>latchkey policy diff --all</code> lists them.
-        </p>
-      )}
+      {sample.length < total && <Says text={more} look="faint" />}
     </>
-  )
-}
-
-const customerLink = ({ environment, customerId }: Done['sample'][number]) => (
-  <Go to={`/customers/${encodeURIComponent(customerId)}`} with={{ environment }} text={customerId} />
-)
-
-const Access = ({ of: { status, until } }: { readonly of: Schemas['AccessSnapshot'] }) => (
-  <>
-    {statusWords(status)} <Time at={until} never="" />
-  </>
-)
-
-function Rebuild({ job }: { readonly job: Job }) {
-  const rebuild = (
-    <Ask
-      act="Rebuild"
-      isDisabled={job.isRunning}
-      title="Work out all access again"
-      isDangerous
-      says="All access is worked out from the stored events under the policy in force, live and in the sandbox, and differences are corrected. Verify first: it says what is stored otherwise."
-      onConfirm={async () => {
-        await answerOf(START['/rebuild']())
-        toast('The rebuild has begun.')
-      }}
-      onClose={job.reload}
-    />
-  )
-  return (
-    <JobPanel
-      title="Last rebuild"
-      job={job}
-      name="rebuild"
-      none="None since the daemon was started. To apply a policy is one, too."
-      aside={rebuild}
-    >
-      {(done) => <Changed of={done} words={['changed', 'gained', 'lost']} />}
-    </JobPanel>
-  )
-}
-
-function Verification() {
-  const job = useJob('/rebuild/verification')
-  return (
-    <JobPanel
-      title="Verification"
-      job={job}
-      name="verification"
-      none="It compares all that is stored with what the events say, and changes nothing."
-      aside={<Button text="Verify" isDisabled={job.isRunning} onClick={() => void job.start()} />}
-    >
-      {({ differences }) => (
-        <Table
-          caption="What is stored otherwise"
-          rows={differences?.named ?? []}
-          keyOf={({ environment, kind, id }) => `${environment} ${kind} ${id}`}
-          columns={[
-            { title: 'Environment', cell: ({ environment }) => environment },
-            { title: 'What', cell: ({ kind }) => kind },
-            { title: 'Id', cell: ({ id }) => <Text>{id}</Text> },
-          ]}
-          empty="Everything stored matches the events."
-        />
-      )}
-    </JobPanel>
   )
 }

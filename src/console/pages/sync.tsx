@@ -1,43 +1,99 @@
 /* Roles, groups and outbound webhooks: how far they follow access, and what waits for somebody. */
 
 import { useState } from 'preact/hooks'
-import { answerOf, api, type Environment, type Schemas } from '../api.js'
+import { type Environment, get, type Schemas, send } from '../api.js'
 import { useSession } from '../session.js'
 import { Ask } from '../shared/ask.js'
-import { Select } from '../shared/filters.js'
 import { Go } from '../shared/links.js'
-import { useGet } from '../shared/list.js'
-import { Button, Listing, Refresh, Title } from '../shared/page.js'
-import { Answer, Badge, type Column, Facts, Section } from '../shared/show.js'
-import { Text } from '../shared/text.js'
-import { Time } from '../shared/time.js'
+import { counted } from '../shared/plain.js'
+import { Answer, Badge, Button, Facts, Section, Title } from '../shared/show.js'
+import { type Columns, Listing, named } from '../shared/table.js'
+import { Time } from '../shared/text.js'
 import { toast } from '../shared/toast.js'
-import { useQuery } from '../shared/use-query.js'
-import { runSync, STATES } from './memberships.js'
+import { useGet, useQuery } from '../shared/use-query.js'
+import { STATES, useRunSync } from './memberships.js'
 
 type Status = Schemas['SyncStatus']
+type Target = Status['targets'][number]
+type Webhook = Status['webhooks'][number]
+type State = keyof Target['memberships']
 
-export function Sync() {
+const countOf = ({ target, memberships }: Target, state: State) => {
+  const [count, title] = [String(memberships[state]), STATES[state]]
+  return <Go to="/sync/memberships" with={{ target, state }} text={count} title={title} />
+}
+
+const ALL = Object.keys(STATES) as State[]
+const TARGETS: Columns<Target> = {
+  ...named({ target: 'Role or group', state: 'Calls' }),
+  Why: ({ reason }) => reason?.message,
+  ...named({ until: 'Tried again' }),
+  ...Object.fromEntries(ALL.map((state) => [state, (one: Target) => countOf(one, state)])),
+}
+
+const messages = (text: string, webhook: string, status?: 'failed') => (
+  <Go to="/sync/messages" with={{ webhook, status }} text={text} />
+)
+
+const WEBHOOKS: Columns<Webhook> = {
+  Address: ({ id }) => messages(id, id),
+  ...named({ origin: 'Where' }),
+  State({ disabled, failed, waiting, lastError }) {
+    const isOk = !disabled && failed === 0 && (waiting === 0 || lastError === null)
+    return <Badge text={disabled ? 'disabled' : isOk ? 'ok' : 'failing'} tone={isOk ? 'good' : 'warn'} />
+  },
+  ...named({ waiting: 'Waiting', oldestWaitingAt: 'Waiting since', lastDeliveredAt: 'Last delivered' }),
+  Failed: ({ id, failed }) => messages(String(failed), id, 'failed'),
+  'Last error': ({ lastError }) => lastError?.reason,
+  Test: ({ id }) => <SendTest webhook={id} />,
+}
+
+const PLATFORMS: Columns<Status['platforms'][number] | Status['unreachable'][number]> = {
+  Platform: ({ platform }) => platform,
+  State: (one) => <Badge text={'state' in one ? one.state : 'unreachable'} tone="bad" />,
+  Since: (one) => 'since' in one && <Time at={one.since} />,
+  Why: ({ reason }) => (typeof reason === 'string' ? reason : reason?.message),
+  'Tried again': (one) => <Time at={'until' in one ? one.until : null} never="by itself" />,
+}
+
+export function Page() {
   const status = useGet('/sync')
-  const { data, reload } = status
+  const isPaused = status.data?.paused
   return (
     <>
-      <Title text="Sync and webhooks">
-        {data !== undefined && (
-          <Badge tone={data.paused ? 'warn' : 'good'}>{data.paused ? 'paused' : 'running'}</Badge>
-        )}
-        <Refresh of={status} />
-        <Run onClose={reload} />
-        {data !== undefined && <Pausing isPaused={data.paused} onClose={reload} />}
+      <Title title="Sync and webhooks">
+        {isPaused === false && <Badge text="running" tone="good" />}
+        {isPaused && <Badge text="paused" />}
+        <Run />
+        {isPaused !== undefined && <Pausing act={isPaused ? 'Resume' : 'Pause'} />}
       </Title>
       <Answer query={status}>
-        {(shown) => (
-          <div class="sections">
-            {shown.unconfirmed > 0 && <HeldRemovals onClose={reload} />}
-            <Platforms of={shown} />
-            <Targets of={shown.targets} />
-            <Webhooks of={shown.webhooks} />
-          </div>
+        {({ unconfirmed, targets, webhooks, platforms, unreachable }) => (
+          <>
+            {unconfirmed > 0 && <HeldRemovals />}
+            <Listing
+              title="Platforms"
+              caption="Platforms that do not take calls"
+              rows={[...unreachable, ...platforms.filter(({ state }) => state !== 'ok')]}
+              columns={PLATFORMS}
+              empty="All take calls, as far as they were called."
+            />
+            <Listing
+              title="Roles and groups"
+              caption="Roles and groups, with how many memberships are in which state"
+              rows={targets}
+              columns={TARGETS}
+              empty="No role or group follows access here. Add `targets` to a product in the config and `sync` with the token of a bot, then run `latchkey reload`."
+            />
+            <Listing
+              title="Outbound webhooks"
+              aside={<Go to="/sync/messages" text="All messages" />}
+              rows={webhooks}
+              keyOf={({ id }) => id}
+              columns={WEBHOOKS}
+              empty="Changes of access go nowhere. Add an address to `sync.webhooks` in the config, with a secret, then run `latchkey reload`."
+            />
+          </>
         )}
       </Answer>
       <Check />
@@ -45,86 +101,69 @@ export function Sync() {
   )
 }
 
-interface ActProps {
-  readonly onClose: () => void
-}
-
 /** What would be called now: what waits for an approval, and what does not. */
 async function planOf(environment: Environment, signal: AbortSignal) {
-  const plan = await answerOf(api.GET('/sync/plan', { params: { query: { environment } }, signal }))
-  const held = plan.calls.filter(({ needsConfirmation }) => needsConfirmation)
-  return { ...plan, held, due: plan.calls.filter(({ needsConfirmation }) => !needsConfirmation) }
+  const plan = await get('/sync/plan', { environment }, signal)
+  const split = Object.groupBy(plan.calls, (one) => (one.needsConfirmation ? 'held' : 'due'))
+  return { ...plan, held: split.held ?? [], due: split.due ?? [] }
 }
 
-const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`
-
-function Run({ onClose }: ActProps) {
+function Run() {
   const { environment } = useSession()
+  const run = useRunSync()
   return (
     <Ask
       label="Run now…"
       title={`Run sync now in ${environment}`}
       act="Run"
       says="Sync runs by itself. Run it now after you have mended what it waited for."
-      preview={async (signal) => {
+      preview={async (_, signal) => {
         const { paused, due, held } = await planOf(environment, signal)
         const gives = due.filter(({ action }) => action === 'give').length
-        return (
-          <p>
-            {counted(due.length, 'call')}: {gives} to give, {due.length - gives} to take away.{' '}
-            {held.length > 0 && `Not made are removals that wait for an approval: ${held.length}. `}
-            {paused && 'Sync is paused, so that no call is made before you resume it.'}
-          </p>
-        )
+        return [
+          `${counted(due.length, 'call')}: ${gives} to give, ${due.length - gives} to take away. `,
+          held.length > 0 && `Not made are removals that wait for an approval: ${held.length}. `,
+          paused && 'Sync is paused, so that no call is made before you resume it.',
+        ]
       }}
-      onConfirm={() => runSync(environment, {})}
-      onClose={onClose}
+      onConfirm={() => run({})}
     />
   )
 }
 
-const PAUSES =
-  'No role, group or webhook is called, live and in the sandbox, until somebody resumes. What is due is kept.'
-const RESUMES = 'All that became due meanwhile is called now, live and in the sandbox.'
+const PAUSING = {
+  Pause: 'Nothing is called, live and in the sandbox, until somebody resumes. What becomes due is kept.',
+  Resume: 'All that became due meanwhile is called now, live and in the sandbox.',
+} as const
 
-function Pausing({ isPaused, onClose }: ActProps & { readonly isPaused: boolean }) {
+function Pausing({ act }: { readonly act: keyof typeof PAUSING }) {
+  const path = act === 'Pause' ? '/sync/pause' : '/sync/resume'
   if (!useSession().may('admin', 'ofBoth')) return null
-  return (
-    <Ask
-      act={isPaused ? 'Resume' : 'Pause'}
-      title={isPaused ? 'Resume sync' : 'Pause sync'}
-      isDangerous={!isPaused}
-      says={isPaused ? RESUMES : PAUSES}
-      onConfirm={async () => {
-        await answerOf(api.POST(isPaused ? '/sync/resume' : '/sync/pause', { body: {} }))
-      }}
-      onClose={onClose}
-    />
-  )
+  const onConfirm = () => send('post', path, {}, {}).then(() => `${act}d.`)
+  return <Ask act={act} title={`${act} sync`} says={PAUSING[act]} onConfirm={onConfirm} />
 }
 
 /** So many customers are named before it is approved. */
 const NAMED = 20
 
-function customersOf(calls: readonly { readonly customerId: string }[]): string {
-  const more = calls.length > NAMED ? ` and ${calls.length - NAMED} more` : ''
-  const named = calls.slice(0, NAMED).map(({ customerId }) => customerId)
-  return `${named.join(', ')}${more}`
-}
-
-function HeldRemovals({ onClose }: ActProps) {
-  const { environment } = useSession()
+function HeldRemovals() {
+  const { environment, targetName } = useSession()
   const [hash, setHash] = useState<string | null>(null)
-  const preview = async (signal: AbortSignal) => {
+  const run = useRunSync()
+  const preview = async (_: unknown, signal: AbortSignal) => {
     const { held, hash: shown } = await planOf(environment, signal)
     setHash(held.length === 0 ? null : shown)
-    if (held.length === 0) return <p>No removal waits in {environment} now. Look at the other environment.</p>
-    const targets = [...Map.groupBy(held, ({ target }) => target)]
+    if (held.length === 0) return `No removal waits in ${environment} now. Look at the other environment.`
+    const targets = [...Map.groupBy(held, ({ target }) => target)].map(([target, calls]) => {
+      const more = calls.length > NAMED ? ` and ${calls.length - NAMED} more` : ''
+      const named = calls.slice(0, NAMED).map(({ customerId }) => customerId)
+      return [targetName(target), named.join(', ') + more] as const
+    })
     return (
       <>
         <strong>{counted(held.length, 'removal')}</strong>
-        <Facts of={targets.map(([target, calls]) => [target, <Text>{customersOf(calls)}</Text>])} />
-        <p>{`This is the plan ${shown}. If it is another one once you confirm, nothing is removed.`}</p>
+        <Facts of={targets} />
+        <p>This is the plan {shown}. If it is another one once you confirm, nothing is removed.</p>
       </>
     )
   }
@@ -136,9 +175,8 @@ function HeldRemovals({ onClose }: ActProps) {
       act="Remove them"
       isDangerous
       preview={preview}
-      isReady={hash !== null}
-      onConfirm={() => runSync(environment, { confirm: hash ?? '' })}
-      onClose={onClose}
+      isReady={() => hash !== null}
+      onConfirm={() => run({ confirm: hash ?? '' })}
     />
   )
   return (
@@ -152,100 +190,11 @@ function HeldRemovals({ onClose }: ActProps) {
   )
 }
 
-function Platforms({ of: { unreachable, platforms } }: { readonly of: Status }) {
-  const refusing = platforms.filter(({ state }) => state !== 'ok')
-  return (
-    <Listing
-      title="Platforms"
-      caption="Platforms that do not take calls"
-      rows={[
-        ...unreachable.map((one) => ({ ...one, state: 'unreachable', until: null })),
-        ...refusing.map(({ reason, ...one }) => ({ ...one, since: null, reason: reason?.message ?? '' })),
-      ]}
-      columns={[
-        { title: 'Platform', cell: ({ platform }) => <Text>{platform}</Text> },
-        { title: 'State', cell: ({ state }) => <Badge tone="bad">{state}</Badge> },
-        { title: 'Since', cell: ({ since }) => <Time at={since} never="" /> },
-        { title: 'Why', cell: ({ reason }) => <Text>{reason}</Text> },
-        { title: 'Tried again', cell: ({ until }) => <Time at={until} never="by itself" /> },
-      ]}
-      empty="All take calls, as far as they were called."
-    />
-  )
-}
-
-type Target = Status['targets'][number]
-type State = keyof Target['memberships']
-
-const toMemberships = (target: string, text: string, state?: State) => (
-  <Go to="/sync/memberships" with={{ target, state }} text={text} title={state && STATES[state]} />
-)
-
-/** How many of each are in a state. */
-const countOf = (state: State): Column<Target> => ({
-  title: state,
-  isNumber: true,
-  cell: ({ target, memberships: { [state]: count } }) =>
-    count === 0 ? 0 : toMemberships(target, String(count), state),
-})
-
-function Targets({ of }: { readonly of: readonly Target[] }) {
-  return (
-    <Listing
-      title="Roles and groups"
-      caption="Roles and groups, with how many memberships are in which state"
-      rows={of}
-      columns={[
-        { title: 'Role or group', cell: ({ target }) => toMemberships(target, target) },
-        { title: 'Calls', cell: ({ state }) => <Badge>{state}</Badge> },
-        { title: 'Why', cell: ({ reason }) => <Text>{reason?.message ?? ''}</Text> },
-        { title: 'Tried again', cell: ({ until }) => <Time at={until} never="" /> },
-        ...(Object.keys(STATES) as State[]).map(countOf),
-      ]}
-      empty="No role or group follows access here. Add `targets` to a product in the config and `sync` with the token of a bot, then run `latchkey reload`."
-    />
-  )
-}
-
-type Webhook = Status['webhooks'][number]
-
-function stateOf({ disabled, failed, waiting, lastError }: Webhook) {
-  const isOk = !disabled && failed === 0 && (waiting === 0 || lastError === null)
-  return <Badge tone={isOk ? 'good' : 'warn'}>{disabled ? 'disabled' : isOk ? 'ok' : 'failing'}</Badge>
-}
-
-function Webhooks({ of }: { readonly of: readonly Webhook[] }) {
-  const mayTest = useSession().may('admin', 'ofBoth')
-  const messages = (text: string, webhook: string, status?: 'failed') => (
-    <Go to="/sync/messages" with={{ webhook, status }} text={text} />
-  )
-  return (
-    <Listing
-      title="Outbound webhooks"
-      aside={<Go to="/sync/messages" text="All messages" />}
-      rows={of}
-      keyOf={({ id }) => id}
-      columns={[
-        { title: 'Address', cell: ({ id }) => messages(id, id) },
-        { title: 'Where', cell: ({ origin }) => <Text>{origin}</Text> },
-        { title: 'State', cell: stateOf },
-        { title: 'Waiting', isNumber: true, cell: ({ waiting }) => waiting },
-        { title: 'Waiting since', cell: ({ oldestWaitingAt }) => <Time at={oldestWaitingAt} never="" /> },
-        { title: 'Failed', isNumber: true, cell: ({ id, failed }) => messages(String(failed), id, 'failed') },
-        { title: 'Last delivered', cell: ({ lastDeliveredAt }) => <Time at={lastDeliveredAt} /> },
-        { title: 'Last error', cell: ({ lastError }) => <Text>{lastError?.reason ?? ''}</Text> },
-        { title: 'Test', cell: ({ id }) => mayTest && <SendTest webhook={id} /> },
-      ]}
-      empty="Changes of access go nowhere. Add an address to `sync.webhooks` in the config, with a secret, then run `latchkey reload`."
-    />
-  )
-}
-
 const TYPES = ['entitlement.granted', 'entitlement.changed', 'entitlement.revoked'] as const
 
 function SendTest({ webhook }: { readonly webhook: string }) {
-  const { environment } = useSession()
-  const [type, setType] = useState<string>(TYPES[0])
+  const { environment, may } = useSession()
+  if (!may('admin', 'ofBoth')) return null
   return (
     <Ask
       label="Test…"
@@ -254,17 +203,14 @@ function SendTest({ webhook }: { readonly webhook: string }) {
       title={`Send a test message to ${webhook}`}
       act="Send"
       says="The message is about nobody, and says that it is a test. It is signed as all others are."
-      onConfirm={async () => {
-        const body = { type: TYPES.find((one) => one === type) ?? TYPES[0], environment }
-        const sent = { params: { path: { webhook } }, body }
-        const test = await answerOf(api.POST('/sync/webhooks/{webhook}/test', sent))
+      fields={() => [{ name: 'type', label: 'Type', options: TYPES, initial: TYPES[0] }]}
+      onConfirm={async (values) => {
+        const body = { type: TYPES.find((one) => one === values.type) ?? TYPES[0], environment }
+        const test = await send('post', '/sync/webhooks/{webhook}/test', { webhook }, body)
         const said = `to ${webhook}: ${test.error ?? `it answered ${test.status}`}, after ${test.ms} ms.`
-        if (test.delivered) toast(`Delivered ${said}`)
-        else toast(`Not delivered ${said}`, 'bad')
+        toast(`${test.delivered ? 'Delivered' : 'Not delivered'} ${said}`, test.delivered ? 'good' : 'bad')
       }}
-    >
-      <Select label="Type" options={TYPES} value={type} onChange={setType} />
-    </Ask>
+    />
   )
 }
 
@@ -272,13 +218,8 @@ function SendTest({ webhook }: { readonly webhook: string }) {
 function Check() {
   const { environment } = useSession()
   const [count, setCount] = useState(0)
-  const checked = useQuery(
-    async (signal) =>
-      count === 0
-        ? { findings: [] }
-        : answerOf(api.GET('/sync/check', { params: { query: { environment } }, signal })),
-    [environment, count],
-  )
+  const ask = (signal: AbortSignal) => get('/sync/check', { environment }, signal)
+  const checked = useQuery(async (one) => (count === 0 ? { findings: [] } : ask(one)), [environment, count])
   return (
     <Answer query={checked}>
       {({ findings }) => (
@@ -287,16 +228,11 @@ function Check() {
           caption="What the platforms say"
           aside={<Button text="Check now" onClick={() => setCount(count + 1)} />}
           rows={findings}
-          columns={[
-            { title: 'About', cell: ({ about }) => <Text>{about}</Text> },
-            { title: 'Finding', cell: ({ ok }) => <Badge>{ok ? 'ok' : 'fail'}</Badge> },
-            { title: 'What it says', cell: ({ message }) => <Text>{message}</Text> },
-          ]}
-          empty={
-            count === 0
-              ? 'Asks each platform whether the bot may give and take each role and group. It changes nothing.'
-              : 'There is nothing to check: no role, group or webhook is configured here.'
-          }
+          columns={{
+            ...named({ about: 'About', message: 'What it says' }),
+            Finding: ({ ok }) => <Badge text={ok ? 'ok' : 'fail'} />,
+          }}
+          empty="Asks each platform whether the bot may give and take each role and group. It changes nothing."
         />
       )}
     </Answer>

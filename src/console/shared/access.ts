@@ -1,29 +1,11 @@
-/* Changes of access in words. */
+/* Customers and changes of access in words. */
 
+import { STATUS_TEXT } from '../../entitlements/end-reasons.js'
 import type { Schemas } from '../api.js'
 
 type Change = Pick<Schemas['Change'], 'before' | 'after'>
 
-const WHY: Readonly<Record<Schemas['Status'], string>> = {
-  active: 'has access',
-  ending: 'has access until the period ends',
-  blocked: 'blocked by hand',
-  none: 'no stored event grants it',
-  failed: 'the payment failed',
-  refunded: 'the payment was refunded',
-  charged_back: 'the payment was charged back',
-  voided: 'the payment was canceled',
-  expired: 'the subscription expired',
-  canceled: 'the subscription was canceled',
-  completed: 'its fixed term ended',
-  lapsed: 'no renewal came in time',
-  moved: 'the plan was changed to another product',
-  revoked: 'it was revoked by hand, or the customer was erased',
-}
-
-/** Why access with this status is as it is. */
-export const statusWords = (status: string): string =>
-  WHY[status as Schemas['Status']] ?? status.replaceAll('_', ' ')
+export const statusWords = (status: string): string => STATUS_TEXT[status as Schemas['Status']] ?? status
 
 export const TURNS = ['lost', 'gained', 'changed'] as const
 
@@ -39,4 +21,14 @@ export function reasonOf({ before, after }: Change): string {
   if (after.until !== before.until)
     return after.until === null ? 'its end was removed' : 'it ends at another time'
   return after.status === 'ending' ? 'it was canceled for the end of the period' : statusWords(after.status)
+}
+
+/** What somebody is known by. */
+export const DETAILS: Readonly<Record<string, string>> = {
+  email: 'Email',
+  name: 'Name',
+  communityId: 'Discord account',
+  communityUsername: 'Discord name',
+  messengerId: 'Telegram account',
+  messengerUsername: 'Telegram name',
 }

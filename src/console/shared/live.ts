@@ -3,57 +3,45 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { API_BASE, type Environment, type Schemas } from '../api.js'
 
-export type Change = Schemas['Change']
-/** `off`: the key may not read changes. */
-export type LiveState = 'on' | 'connecting' | 'off'
-
 /** Many changes come at once where a batch was stored: one call for all is enough. */
 const TOGETHER_MS = 500
 const AGAIN_MS = 5_000
 
 /**
- * Calls back after changes of access, with all that came together.
+ * Calls back after changes of access, with the customers of all that came together. Returns whether changes come.
  * @param environment null: the key may not read them, and nothing is asked
  */
 export function useChanges(
   environment: Environment | null,
-  onChanges: (changes: readonly Change[]) => void,
-): LiveState {
+  onChanges: (customerIds: readonly string[]) => void,
+): boolean {
   const told = useRef(onChanges)
   told.current = onChanges
-  const [state, setState] = useState<LiveState>('connecting')
+  const [isOn, setOn] = useState(false)
   useEffect(() => {
-    if (environment === null) {
-      setState('off')
-      return
-    }
-    let waiting: Change[] = []
-    let timer: number | undefined
-    let again: number | undefined
+    if (environment === null) return
+    const changed: string[] = []
+    const timers: number[] = []
     let source: EventSource | null = null
-    const tell = (): void => {
-      timer = undefined
-      told.current(waiting.splice(0))
-    }
     const open = (): void => {
       source = new EventSource(`${API_BASE}/changes/stream?environment=${environment}`)
-      source.addEventListener('open', () => setState('on'))
+      source.addEventListener('open', () => setOn(true))
       source.addEventListener('change', ({ data }) => {
-        waiting = [...waiting, JSON.parse(data)]
-        timer ??= window.setTimeout(tell, TOGETHER_MS)
+        const { customerId }: Schemas['Change'] = JSON.parse(data)
+        const isFirst = changed.push(customerId) === 1
+        if (isFirst) timers.push(window.setTimeout(() => told.current(changed.splice(0)), TOGETHER_MS))
       })
       source.addEventListener('error', () => {
-        setState('connecting')
+        setOn(false)
         // After a refusal the browser does not try again by itself.
-        if (source?.readyState === EventSource.CLOSED) again = window.setTimeout(open, AGAIN_MS)
+        if (source?.readyState === EventSource.CLOSED) timers.push(window.setTimeout(open, AGAIN_MS))
       })
     }
     open()
     return () => {
       source?.close()
-      window.clearTimeout(timer)
-      window.clearTimeout(again)
+      for (const timer of timers) window.clearTimeout(timer)
     }
   }, [environment])
-  return state
+  return isOn
 }

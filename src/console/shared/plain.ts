@@ -1,5 +1,7 @@
 /* Text from elsewhere, and text that readers type. */
 
+import { DURATION_PATTERN, parseDuration } from '../../config/duration.js'
+
 /** Controls, direction marks and what has no width: they would hide or reorder what is around them. */
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\u2028\u2029]/gu
 
@@ -11,18 +13,10 @@ export function visible(text: string): string {
   })
 }
 
-/** A cell of a CSV file: quoted, and no formula, whatever program opens it. */
-export function csvCell(value: string | number | boolean | null): string {
-  const text = value === null ? '' : String(value)
-  const plain = typeof value === 'string' && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
-  return /[",\r\n]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain
-}
-
-const UNITS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000, y: 31_536_000_000 } as const
-
 /** Milliseconds of a duration as the commands take it, such as `3w`; null if it is none. */
 export function durationIn(text: string): number | null {
-  const [, count = '', unit = ''] = /^\s*(\d{1,6})\s*([smhdwy])\s*$/i.exec(text) ?? []
-  const ms = UNITS[unit.toLowerCase() as keyof typeof UNITS]
-  return ms === undefined || Number(count) === 0 ? null : Number(count) * ms
+  const plain = text.replaceAll(/\s/g, '').toLowerCase()
+  return DURATION_PATTERN.test(plain) ? parseDuration(plain) : null
 }
+
+export const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`

@@ -3,32 +3,29 @@
 import { type Signal, signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 
+let kept: Storage | null = null
+try {
+  kept = window.localStorage
+} catch {}
+
+export const ZONES = ['local', 'utc'] as const
+export const THEMES = ['system', 'light', 'dark'] as const
+
 /** A choice among a few words, of which the first is the default. Some browsers keep nothing in a private window. */
 function preference<const Word extends string>(name: string, words: readonly [Word, ...Word[]]) {
   const key = `latchkey.${name}`
-  const kept = (): string | null => {
-    try {
-      return window.localStorage.getItem(key)
-    } catch {
-      return null
-    }
-  }
-  const before = kept()
-  const chosen: Signal<Word> = signal(words.find((one) => one === before) ?? words[0])
-  const choose = (word: string): void => {
-    chosen.value = words.find((one) => one === word) ?? words[0]
-    try {
-      window.localStorage.setItem(key, word)
-    } catch {}
+  const wordOf = (text: string | null | undefined): Word => words.find((one) => one === text) ?? words[0]
+  const chosen: Signal<Word> = signal(wordOf(kept?.getItem(key)))
+  const choose = (text: string): void => {
+    chosen.value = wordOf(text)
+    kept?.setItem(key, text)
   }
   return () => [chosen.value, choose] as const
 }
 
-/** The zone that times are shown in: the reader's, or UTC. */
-export const useZone = preference('zone', ['local', 'utc'])
-const useThemePreference = preference('theme', ['system', 'light', 'dark'])
+export const useZone = preference('zone', ZONES)
+const useThemePreference = preference('theme', THEMES)
 
-/** Light, dark, or as the system has it. */
 export function useTheme() {
   const [theme, choose] = useThemePreference()
   useEffect(() => {

@@ -1,8 +1,42 @@
-/* How answers are shown: loading, failed, empty, in tables and lists. */
+/* How answers are shown: loading, failed, empty, in parts of a page. */
 
 import type { ComponentChildren } from 'preact'
-import type { Problem } from '../api.js'
-import type { Pages, Query } from './use-query.js'
+import { type Problem, refresh } from '../api.js'
+import { Said } from './text.js'
+import type { Query } from './use-query.js'
+
+export type Of<Shown> = { readonly of: Shown }
+type Parts = ComponentChildren
+
+/** A text may be from elsewhere. */
+export const shown = (value: Parts): Parts => (typeof value === 'string' ? <Said>{value}</Said> : value)
+
+/** What there is to say: null, false and undefined are nothing. */
+const isSaid = (value: unknown): boolean => (value ?? false) !== false && value !== ''
+
+type SaysProps = { readonly text: string; readonly look?: 'faint' | 'notice' | 'bad' }
+export const Says = ({ text, look }: SaysProps) => <p class={look}>{shown(text)}</p>
+
+/** A list of what there is to say. */
+export const Notes = ({ of }: Of<readonly Parts[]>) => (
+  <ul class="list-disc pl-5 empty:hidden">
+    {of.filter(isSaid).map((one, index) => (
+      <li key={typeof one === 'string' ? one : index}>{shown(one)}</li>
+    ))}
+  </ul>
+)
+
+/** Names and values, as far as there is something to say. */
+export const Facts = ({ of }: Of<readonly (readonly [name: string, value: Parts])[]>) => (
+  <dl class="grid grid-cols-[repeat(auto-fill,minmax(min(13rem,100%),1fr))] gap-x-5 gap-y-2">
+    {of.map(([name, value]) => (
+      <div key={name} hidden={!isSaid(value)}>
+        <dt class="label">{shown(name)}</dt>
+        <dd>{shown(value)}</dd>
+      </div>
+    ))}
+  </dl>
+)
 
 /** What to do about a refusal, where its own words do not say it. */
 const TODO: Readonly<Record<string, string>> = {
@@ -11,183 +45,94 @@ const TODO: Readonly<Record<string, string>> = {
   rate_limited: 'Wait a moment, then try again.',
   forbidden: 'Sign in with a key that has it.',
   internal_error: 'Give the request id to the people who run Latchkey: the log has the cause.',
+  bad_id: 'Use the commands of `latchkey` on the server for it.',
   bug: 'Load the page again. If it lasts, please report it.',
 }
 
-/** A refusal in plain words, with what to do. */
 export function ProblemBox({ problem, retry }: { readonly problem: Problem; readonly retry?: () => void }) {
   const { message, code, requestId, issues } = problem
   return (
-    <div class="problem border border-bad bg-bad-back" role="alert">
-      <p>
-        <strong>{message}</strong> {TODO[code]}
-      </p>
-      {issues.map(({ path, message: said }) => (
-        <p key={path}>{path === '' ? said : `${path}: ${said}`}</p>
-      ))}
-      <p class="faint">
-        {code}
-        {requestId !== null && ` · request ${requestId}`}
-      </p>
-      {retry !== undefined && (
-        <button type="button" onClick={retry}>
-          Try again
-        </button>
-      )}
+    <div class="notice bad border" role="alert">
+      <strong>{shown(message)}</strong>
+      <Notes
+        of={[...issues.map(({ path, message: why }) => (path === '' ? why : `${path}: ${why}`)), TODO[code]]}
+      />
+      <Says text={requestId === null ? code : `${code} · request ${requestId}`} look="faint" />
+      {retry && <Button text="Try again" onClick={retry} />}
     </div>
   )
 }
 
-interface AnswerProps<Data> {
-  readonly query: Omit<Query<Data>, 'isStale'>
-  readonly children: (data: Data) => ComponentChildren
-}
+type AnswerProps<Data> = { readonly query: Query<Data>; readonly children: (data: Data) => Parts }
 
 /** Shows an answer once it is there, and what is wrong with it. */
-export function Answer<Data>({ query, children }: AnswerProps<Data>) {
-  const { data, problem, isLoading, reload } = query
+export const Answer = <Data,>({ query, children }: AnswerProps<Data>) => (
+  <div class="parts" aria-busy={query.isLoading}>
+    {query.problem && !query.isLoading && <ProblemBox problem={query.problem} retry={query.reload} />}
+    {query.data === undefined && query.isLoading && <Says text="Loading…" look="faint" />}
+    {query.data !== undefined && shown(children(query.data))}
+  </div>
+)
+
+interface ButtonProps {
+  readonly text: string
+  /** Where several have the same text. */
+  readonly name?: string | undefined
+  readonly look?: 'small' | 'danger' | undefined
+  readonly isDisabled?: boolean | undefined
+  readonly isPressed?: boolean
+  readonly onClick: () => void
+}
+
+export function Button({ text, name, look, isDisabled, isPressed, onClick }: ButtonProps) {
+  const state = { disabled: isDisabled, 'aria-pressed': isPressed, 'aria-label': name }
   return (
-    <div class="sections" aria-busy={isLoading}>
-      {problem !== null && !isLoading && <ProblemBox problem={problem} retry={reload} />}
-      {data === undefined ? isLoading && <Loading /> : children(data)}
-    </div>
+    <button type="button" class={look} onClick={onClick} {...state}>
+      {text}
+    </button>
   )
 }
 
-export function Loading() {
-  return <p class="faint">Loading…</p>
-}
+type Counted = { readonly reached: number; readonly total: number }
+type ProgressProps = Counted & { readonly name: string; readonly what: string }
 
-/** Where there is nothing: says so, and what to do. */
-export function Empty({ children }: { readonly children: ComponentChildren }) {
-  return <div class="empty">{children}</div>
-}
+export const Progress = ({ name, reached, total, what }: ProgressProps) => (
+  <p>
+    <progress class="w-full accent-link" aria-label={name} max={total || 1} value={reached} />{' '}
+    {`${reached} of ${total} ${what}`}
+  </p>
+)
 
-interface SectionProps {
-  readonly title: string
-  /** Beside the heading: buttons, a filter. */
-  readonly aside?: ComponentChildren
-  readonly children: ComponentChildren
-}
+type PartProps = { readonly title: Parts; readonly aside?: Parts; readonly children?: Parts }
 
-/** One part of a page, with its heading. */
-export function Section({ title, aside, children }: SectionProps) {
-  return (
-    <section class="section grid grid-cols-1 gap-3 rounded-lg border border-line bg-panel px-4 pt-3 pb-4">
-      <header class="flex flex-wrap items-center justify-between gap-2 *:min-w-0 *:max-w-full">
-        <h2>{title}</h2>
-        {aside}
-      </header>
-      {children}
-    </section>
-  )
-}
+export const Title = ({ title, children }: PartProps) => (
+  <div class="acts">
+    <h1 class="text-xl font-bold">{shown(title)}</h1>
+    {children}
+    <Button text="Refresh" onClick={refresh} />
+  </div>
+)
 
-export type Tone = 'good' | 'warn' | 'bad' | 'plain'
+export const Section = ({ title, aside, children }: PartProps) => (
+  <section class="section parts rounded-lg border border-line bg-panel px-4 pt-3 pb-4">
+    <header class="flex flex-wrap items-center justify-between gap-2 *:min-w-0 *:max-w-full">
+      <h2 class="font-bold">{shown(title)}</h2>
+      <div class="acts">{aside}</div>
+    </header>
+    {shown(children)}
+  </section>
+)
 
 /** The words that the API has for states, by their tone; others are plain. */
-const WORDS: Readonly<Record<Exclude<Tone, 'plain'>, string>> = {
+const WORDS = {
   good: 'active ok applied delivered done settled gained',
   warn: 'ending held warn retrying due parked paused limited pending running unconfirmed',
   bad: 'blocked fail failed quarantined stopped charged_back lost',
 }
-const TONES = new Map<string, Tone>(
-  (['good', 'warn', 'bad'] as const).flatMap((tone) =>
-    WORDS[tone].split(' ').map((word) => [word, tone] as const),
-  ),
-)
-
-interface BadgeProps {
-  readonly children: string
-  readonly tone?: Tone
-}
+type Tone = keyof typeof WORDS
 
 /** A state in a word. The word says it, not the color alone. */
-export function Badge({ children, tone = TONES.get(children) ?? 'plain' }: BadgeProps) {
-  return <span class={`badge ${tone}`}>{children.replaceAll('_', ' ')}</span>
-}
-
-type Fact = readonly [name: string, value: ComponentChildren]
-
-/** Names and values. */
-export function Facts({ of }: { readonly of: readonly Fact[] }) {
-  return (
-    <dl class="grid grid-cols-[repeat(auto-fill,minmax(min(13rem,100%),1fr))] gap-x-5 gap-y-2">
-      {of.map(([name, value]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
-  )
-}
-
-export interface Column<Row> {
-  readonly title: string
-  readonly cell: (row: Row) => ComponentChildren
-  /** Numbers stand on the right. */
-  readonly isNumber?: true
-}
-
-interface TableProps<Row> {
-  /** What it lists: for screen readers. */
-  readonly caption: string
-  readonly rows: readonly Row[]
-  readonly columns: readonly Column<Row>[]
-  readonly keyOf: (row: Row) => string
-  /** Where there is no row: what that means, and what to do. */
-  readonly empty: ComponentChildren
-}
-
-/** On a narrow screen it scrolls by itself. */
-export function Table<Row>({ caption, rows, columns, keyOf, empty }: TableProps<Row>) {
-  if (rows.length === 0) return <Empty>{empty}</Empty>
-  return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard.
-    <section class="overflow-x-auto" aria-label={caption} tabIndex={0}>
-      <table class="w-full">
-        <caption class="sr-only">{caption}</caption>
-        <thead>
-          <tr>
-            {columns.map(({ title, isNumber }) => (
-              <th key={title} scope="col" class={isNumber && 'number'}>
-                {title}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((row) => (
-            <tr key={keyOf(row)}>
-              {columns.map(({ title, cell, isNumber }) => (
-                <td key={title} class={isNumber && 'number'}>
-                  {cell(row)}
-                </td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </section>
-  )
-}
-
-type PagedTableProps<Row> = Omit<TableProps<Row>, 'rows'> & { readonly pages: Pages<Row> }
-
-/** A list by pages as a table, with a button for more. */
-export function PagedTable<Row>({ pages, ...table }: PagedTableProps<Row>) {
-  const { data, isLoading, hasMore, more, reload } = pages
-  return (
-    <div class="sections">
-      <Answer query={{ ...pages, reload: data === undefined ? reload : more }}>
-        {(rows) => <Table rows={rows} {...table} />}
-      </Answer>
-      {hasMore && (
-        <button type="button" onClick={more} disabled={isLoading}>
-          {isLoading ? 'Loading…' : 'More'}
-        </button>
-      )}
-    </div>
-  )
+export function Badge({ text, tone }: { readonly text: string; readonly tone?: Tone }) {
+  const [known = 'plain'] = Object.entries(WORDS).find(([, all]) => all.split(' ').includes(text)) ?? []
+  return <span class={`badge ${tone ?? known}`}>{text.replaceAll('_', ' ')}</span>
 }

@@ -1,26 +1,21 @@
 /* Questions to the API that a page shows the answers of. */
 
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
-import { Problem } from '../api.js'
+import { type AnswerOf, get, type Path, type Problem, problemOf, revision } from '../api.js'
+import type { Parameters } from '../router.js'
+import { useSession } from '../session.js'
 
 export interface Query<Answer> {
   /** Undefined before the first answer. Stays while it is asked for again. */
   readonly data: Answer | undefined
-  /** Of the last attempt; null if that went well. */
   readonly problem: Problem | null
   readonly isLoading: boolean
-  /** Not to be acted on: the answer is being read, or the last attempt to read it failed. */
-  readonly isStale: boolean
   /** Asks again, and keeps what is shown meanwhile. */
   readonly reload: () => void
 }
 
-interface Asked<Answer> {
-  readonly key: string
-  readonly data?: Answer
-  readonly problem: Problem | null
-  readonly isLoading: boolean
-}
+/** What was answered last, to the question of that turn. */
+type Asked<Answer> = { key: string; turn: string; data?: Answer | undefined; problem: Problem | null }
 
 /**
  * Asks when the page is shown, and again whenever `about` changes: then nothing of the earlier answer is shown. A
@@ -31,88 +26,86 @@ interface Asked<Answer> {
 export function useQuery<Answer>(
   ask: (signal: AbortSignal) => Promise<Answer>,
   about: readonly unknown[],
-  round = 0,
+  round: number | string = 0,
 ): Query<Answer> {
+  const [count, setCount] = useState(0)
   const key = JSON.stringify(about)
+  const turn = `${count} ${round} ${key}`
   const asking = useRef(ask)
   asking.current = ask
-  const [count, setCount] = useState(0)
-  const [asked, setAsked] = useState<Asked<Answer>>({ key, problem: null, isLoading: true })
-  const { data, problem, isLoading } = asked.key === key ? asked : { problem: null, isLoading: true }
+  const [asked, setAsked] = useState<Asked<Answer>>({ key, turn: '', problem: null })
+  const { data, problem }: Partial<Asked<Answer>> = asked.key === key ? asked : {}
 
   useEffect(() => {
     const aborter = new AbortController()
-    const set = (next: (before: Asked<Answer>) => Asked<Answer>): void => {
-      if (!aborter.signal.aborted) setAsked(next)
+    const set = (answered: Partial<Asked<Answer>>): void => {
+      const since = (before: Asked<Answer>) => (before.key === key ? before : { problem: null })
+      if (!aborter.signal.aborted) setAsked((before) => ({ ...since(before), key, turn, ...answered }))
     }
-    set((before) =>
-      before.key === key ? { ...before, isLoading: true } : { key, problem: null, isLoading: true },
-    )
     asking.current(aborter.signal).then(
-      (answer) => set(() => ({ key, data: answer, problem: null, isLoading: false })),
-      (error: unknown) => set((before) => ({ ...before, problem: problemOf(error), isLoading: false })),
+      (answer) => set({ data: answer, problem: null }),
+      (error: unknown) => set({ problem: problemOf(error) }),
     )
     return () => aborter.abort()
-  }, [key, count, round])
+  }, [turn])
 
   const reload = useCallback(() => setCount((before) => before + 1), [])
-  return { data, problem, isLoading, isStale: isLoading || problem !== null, reload }
+  return { data, problem: problem ?? null, isLoading: asked.turn !== turn, reload }
 }
 
-/** Anything else is a bug, which the error boundary shows. */
-export function problemOf(error: unknown): Problem {
-  if (error instanceof Problem) return error
-  return new Problem(0, { code: 'bug', detail: error instanceof Error ? error.message : String(error) })
+export function useGet<P extends Path>(path: P, given: Parameters = {}): Query<AnswerOf<P>> {
+  const { environment } = useSession()
+  const all = { environment, ...given }
+  return useQuery((signal) => get(path, all, signal), [path, all], revision.value)
 }
 
-interface Page<Item> {
-  readonly items: readonly Item[]
-  readonly pagination: { readonly nextCursor: string | null; readonly hasMore: boolean }
-}
+type Item<P extends Path> = AnswerOf<P> extends { items: readonly (infer One)[] } ? One : never
+type Page<One> = { readonly items: One[]; readonly pagination: { readonly nextCursor: string | null } }
 
-export interface Pages<Item> extends Omit<Query<readonly Item[]>, 'isStale'> {
-  readonly hasMore: boolean
-  /** Adds the next page to those shown. */
-  readonly more: () => void
-}
+type Items<One> = { readonly items: readonly One[]; readonly hasMore: boolean }
+export type List<One> = Query<Items<One>> & { readonly more: () => void }
 
-/** A list by pages, which grows. Parameters as of `useQuery`. */
-export function usePages<Item>(
-  ask: (cursor: string | undefined, signal: AbortSignal) => Promise<Page<Item>>,
-  about: readonly unknown[],
-): Pages<Item> {
-  const first = useQuery((signal) => ask(undefined, signal), about)
-  const [further, setFurther] = useState<readonly (Page<Item> | undefined)[]>([])
-  const [problem, setProblem] = useState<Problem | null>(null)
-  const [isLoading, setLoading] = useState(false)
-  // Those behind another first page are of another list.
-  const pages = further[0] === first.data ? further : [first.data]
-  const { nextCursor = null, hasMore = false } = pages.at(-1)?.pagination ?? {}
-  const more = (): void => {
-    if (nextCursor === null || isLoading) return
-    setLoading(true)
-    setProblem(null)
-    ask(nextCursor, new AbortController().signal)
-      .then((page) => setFurther([...pages, page]))
-      .catch((error: unknown) => setProblem(problemOf(error)))
-      .finally(() => setLoading(false))
+/** So many are shown at once, and so many pages are read for them at most: some have no match. */
+const SHOWN = 50
+const MOST_READS = 20
+
+type ListOptions<One> = { readonly isAsked?: (item: One) => boolean; readonly about?: readonly unknown[] }
+
+/**
+ * A list in the environment that is shown.
+ * @param given of `get`; `isAsked` is what the API can't filter by, and depends on `about`
+ */
+export function useList<P extends Path>(
+  path: P,
+  given: Parameters = {},
+  { isAsked = () => true, about = [] }: ListOptions<Item<P>> = {},
+): List<Item<P>> {
+  const all = { environment: useSession().environment, limit: SHOWN, ...given }
+  const key = JSON.stringify([path, all, about])
+  const [grown, setGrown] = useState({ key, times: 1 })
+  const times = grown.key === key ? grown.times : 1
+  async function read(signal: AbortSignal) {
+    const items: Item<P>[] = []
+    for (let cursor: string | null = null, reads = 1; ; reads += 1) {
+      const page = (await get(path, { ...all, cursor }, signal)) as Page<Item<P>>
+      items.push(...page.items.filter(isAsked))
+      cursor = page.pagination.nextCursor
+      const isEnough = items.length >= times * SHOWN || reads === times * MOST_READS
+      if (cursor === null || isEnough) return { items, hasMore: cursor !== null }
+    }
   }
-  return {
-    data: first.data && pages.flatMap((page) => page?.items ?? []),
-    problem: first.problem ?? problem,
-    isLoading: first.isLoading || isLoading,
-    hasMore,
-    more,
-    reload: first.reload,
-  }
+  const list = useQuery(read, [key], `${revision.value} ${times}`)
+  return { ...list, more: () => setGrown({ key, times: times + 1 }) }
 }
 
-/** The value once it has not changed for a while, such as what somebody types. */
-export function useSettled<Value>(value: Value, ms: number): Value {
+const SETTLED_MS = 200
+
+/** The value once it has not changed for a moment, such as what somebody types. */
+export function useSettled<Value>(value: Value): Value {
   const [settled, setSettled] = useState(value)
   useEffect(() => {
-    const timer = window.setTimeout(() => setSettled(value), ms)
+    const timer = window.setTimeout(() => setSettled(value), SETTLED_MS)
     return () => window.clearTimeout(timer)
-  }, [value, ms])
+  }, [value])
   return settled
 }

@@ -1,6 +1,6 @@
 /* Who is signed in to the console: sealed cookies, and links that sign in once. */
 
-import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { ApiKey } from '../api-key.js'
 
 /** A session ends when it was not used for so long. */
@@ -13,6 +13,9 @@ const LINK_MS = 60_000
 /** More at once only come from a broken script: the oldest are forgotten. */
 const MAX_LINKS = 100
 const MAX_SIGNED_OUT = 10_000
+
+/** Begins the name of each daemon's cookie. */
+export const COOKIE_PREFIX = 'latchkey-console-'
 
 /** The beginning of a hash names a key as well as the whole. */
 const nameOf = ({ sha256 }: ApiKey): string => sha256.slice(0, 16) || 'local'
@@ -56,7 +59,18 @@ export function createSessions({ secret, apiKeys, localKey, clock }: SessionsDep
       .digest()
   }
 
+  /** As it is now; null if it was revoked, or has expired. */
+  function keyNow(is: (key: ApiKey) => boolean): ApiKey | null {
+    const key = is(localKey) ? localKey : apiKeys().find(is)
+    return key === undefined || (key.expiresAt !== null && key.expiresAt <= clock()) ? null : key
+  }
+
   return {
+    /** Daemons on one host share its cookies, whatever their ports: those of one database have the same name. */
+    cookieName:
+      COOKIE_PREFIX + createHash('sha256').update(secret).update('cookie').digest('hex').slice(0, 8),
+    /** The key of a link: null if it was revoked since then, or has expired. */
+    keyOf: ({ sha256 }: ApiKey) => keyNow((one) => one.sha256 === sha256),
     /** The cookie of a session that begins, or goes on. @param id of the one that goes on */
     cookieFor(key: ApiKey, id = randomBytes(12).toString('base64url')): string {
       const at = clock()
@@ -68,8 +82,8 @@ export function createSessions({ secret, apiKeys, localKey, clock }: SessionsDep
       const at = Number.parseInt(time, 36)
       const age = clock() - at
       if (more.length > 0 || !(age < IDLE_MS && age > -CLOCKS_APART_MS) || signedOut.has(id)) return null
-      const key = name === 'local' ? localKey : apiKeys().find((one) => nameOf(one) === name)
-      if (key === undefined || (key.expiresAt !== null && key.expiresAt <= clock())) return null
+      const key = keyNow((one) => nameOf(one) === name)
+      if (key === null) return null
       const sent = Buffer.from(seal, 'base64url')
       const right = sealOf(key, id, at)
       if (sent.length !== right.length || !timingSafeEqual(sent, right)) return null

@@ -55,6 +55,23 @@ describe('several outbound webhooks', () => {
     expect(crm.received[0]?.payload).toEqual(app.received[0]?.payload)
   })
 
+  it('tell one environment nothing of how the messages of the other go', async () => {
+    const { store, crm, addresses } = await logged()
+    crm.answerWith(status(503))
+    const outbound = await store.tell(...addresses)
+    await store.change(LOST)
+    await eventually(async () =>
+      expect(await outbound.status(['live'])).toMatchObject([
+        { id: 'app', lastDeliveredAt: NOON },
+        { id: 'crm', waiting: 1, lastError: { reason: 'answered 503' } },
+      ]),
+    )
+    expect(await outbound.status(['sandbox'])).toMatchObject([
+      { id: 'app', waiting: 0, lastDeliveredAt: null, lastError: null },
+      { id: 'crm', waiting: 0, lastDeliveredAt: null, lastError: null },
+    ])
+  })
+
   it('begin with what changes from then on, go on where they were, and let messages gather while disabled', async () => {
     const { store, app, crm, addresses } = await logged()
     const first = await store.tell({ id: 'app', url: app.url })

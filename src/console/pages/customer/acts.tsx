@@ -1,427 +1,246 @@
 /* What one can do for a customer: each act is previewed by a dry run, and confirmed. */
 
-import type { ComponentChildren } from 'preact'
-import { useRef, useState } from 'preact/hooks'
-import { answerOf, api, type Environment, type Schemas } from '../../api.js'
-import { type Session, useSession } from '../../session.js'
-import { Confirm, Dialog } from '../../shared/confirm.js'
-import { visible } from '../../shared/plain.js'
-import { Id, Text } from '../../shared/text.js'
-import { StatusChange } from '../../shared/things.js'
-import { DurationInput, InstantInput, Time } from '../../shared/time.js'
-import { toast } from '../../shared/toast.js'
+import { get, type Schemas, send } from '../../api.js'
+import type { Parameters } from '../../router.js'
+import { useSession } from '../../session.js'
+import { DETAILS } from '../../shared/access.js'
+import { Ask, type AskProps } from '../../shared/ask.js'
+import { type Field, untilOf, type Values } from '../../shared/fields.js'
+import { Notes, Says } from '../../shared/show.js'
+import { Id } from '../../shared/text.js'
 
-export type ActKind = 'grant' | 'revoke' | 'block' | 'unblock' | 'link' | 'bot link' | 'invites' | 'erase'
+/** Null: nothing is stored about them. */
+type Known = Schemas['Customer'] | null
+/** Without a product: none in particular, or all of them. */
+type About = { readonly customerId: string; readonly productId?: string | null; readonly known: Known }
 
-export interface AskedAct {
-  readonly kind: ActKind
-  /** Null: none in particular, or all of them. */
-  readonly productId: string | null
-}
+/** Of a product or a customer, as titles name them. */
+type Names = { readonly who: string; readonly what: string }
 
-interface ActProps {
-  readonly customerId: string
-  readonly productId: string | null
-  /** Null: nothing is known about them. */
-  readonly known: Schemas['Customer'] | null
-  readonly onClose: () => void
-  /** Has the page read everything again. */
-  readonly onDone: () => void
-}
-
-export function ActDialog({ asked, ...props }: Omit<ActProps, 'productId'> & { readonly asked: AskedAct }) {
-  const own = { ...props, productId: asked.productId }
-  switch (asked.kind) {
-    case 'grant':
-      return <Grant {...own} />
-    case 'revoke':
-    case 'block':
-    case 'unblock':
-      return <Simple {...own} kind={asked.kind} />
-    case 'link':
-      return <LinkAccounts {...own} />
-    case 'bot link':
-    case 'invites':
-      return <Links {...own} kind={asked.kind} />
-    case 'erase':
-      return <Erase {...own} />
-    default:
-      return asked.kind satisfies never
-  }
-}
-
-type Perform = (
-  query: { readonly environment: Environment; readonly dryRun: boolean },
-  /** Null: none was given. */
-  reason: string | null,
-  signal: AbortSignal | null,
-) => Promise<Schemas['Act']>
-
-interface ByHandProps extends Pick<ActProps, 'customerId' | 'onClose' | 'onDone'> {
-  readonly title: string
-  readonly act: string
-  /** What is said once it is done. */
-  readonly done: string
+interface Act extends Pick<AskProps, 'act' | 'label' | 'says' | 'isDangerous' | 'missing'> {
+  readonly title: (names: Names) => string
+  readonly done: (names: Names) => string
   readonly needsReason?: boolean
-  readonly isDangerous?: boolean
-  readonly perform: Perform
-  /** What is missing from the fields; null: nothing. */
-  readonly missing?: string | null
-  /** What the preview depends on. */
-  readonly about?: readonly unknown[]
-  readonly children?: ComponentChildren
+  readonly fields?: (about: About, values: Values) => readonly Field[]
+  /** @param given the customer, the product if any, the environment, and whether it is a dry run */
+  readonly perform: (given: Parameters, values: Values, signal?: AbortSignal) => Promise<Schemas['Act']>
+}
+
+const UNITS = 'A number and s, m, h, d, w or y: 3w is three weeks.'
+const WAYS = ['for a time', 'until a date', 'for good'] as const
+const HOW = { name: 'how', label: 'How long', options: WAYS, initial: WAYS[0] }
+/** How long a grant is, where there is more to say. */
+const ENDS = [
+  { needs: 'for a time', name: 'span', label: 'Time from now', kind: 'duration', hint: UNITS },
+  { needs: 'until a date', name: 'until', label: 'Ends at', kind: 'instant' },
+] as const
+
+function endOf({ how, span = '', until }: Values): string | null | undefined {
+  if (how === 'for good') return null
+  if (how === 'until a date') return until || undefined
+  const end = untilOf(span)
+  return end === null ? undefined : new Date(end).toISOString()
+}
+
+const blocksOf = ({ productId }: Parameters) =>
+  productId === null ? '/customers/{customerId}/blocks' : '/customers/{customerId}/blocks/{productId}'
+
+function account({ known }: About, name: 'communityId' | 'messengerId'): Field {
+  const now = known?.identities[name]?.value ?? 'none'
+  return { name, label: DETAILS[name] ?? name, hint: `Now: ${now}. An id in digits; left empty, it stays.` }
+}
+
+const ACTS = {
+  grant: {
+    act: 'Grant',
+    title: ({ who }) => `Grant access to ${who}`,
+    done: ({ what }) => `Granted ${what}.`,
+    needsReason: true,
+    fields: (_, { how = 'for a time' }) => [HOW, ...ENDS.filter(({ needs }) => needs === how)],
+    missing: ({ productId, ...values }) =>
+      productId === '' || endOf(values) === undefined ? 'Say what to grant, and for how long.' : null,
+    perform({ productId: _, ...given }, { productId = '', reason = '', ...values }, signal) {
+      const body = { productId, until: endOf(values) ?? null, reason }
+      return send('post', '/customers/{customerId}/grants', given, body, signal)
+    },
+  },
+  revoke: {
+    act: 'Revoke',
+    title: ({ who, what }) => `Revoke the grant of ${what} to ${who}`,
+    done: ({ what }) => `Revoked the grant of ${what}.`,
+    says: 'This ends what was granted by hand, and nothing that was paid.',
+    isDangerous: true,
+    perform: (given, { reason }, signal) =>
+      send('delete', '/customers/{customerId}/grants/{productId}', given, { reason: reason || null }, signal),
+  },
+  block: {
+    act: 'Block',
+    title: ({ who, what }) => `Block ${who} from ${what}`,
+    done: ({ what }) => `Blocked from ${what}.`,
+    says: 'A block holds against everything that was paid or granted, until it is lifted.',
+    isDangerous: true,
+    needsReason: true,
+    perform: (given, { reason = '' }, signal) => send('put', blocksOf(given), given, { reason }, signal),
+  },
+  unblock: {
+    act: 'Unblock',
+    title: ({ who, what }) => `Lift the block of ${who} on ${what}`,
+    done: ({ what }) => `Lifted the block on ${what}.`,
+    says: 'Lifting the block on every product lifts those on single ones, too.',
+    perform: (given, { reason }, signal) =>
+      send('delete', blocksOf(given), given, { reason: reason || null }, signal),
+  },
+  link: {
+    act: 'Link',
+    label: 'Link accounts…',
+    title: ({ who }) => `Link accounts to ${who}`,
+    done: () => 'Linked.',
+    fields: (about) => [account(about, 'communityId'), account(about, 'messengerId')],
+    missing: (ids) => (ids.communityId || ids.messengerId ? null : 'Say which account is theirs.'),
+    perform({ productId: _, ...given }, { reason, ...accounts }, signal) {
+      const ids = Object.fromEntries(Object.entries(accounts).filter(([, id]) => id !== ''))
+      const body = { ...ids, reason: reason || null }
+      return send('put', '/customers/{customerId}/identities', given, body, signal)
+    },
+  },
+} as const satisfies Record<string, Act>
+
+function reasonField(isNeeded: boolean): Field {
+  const label = isNeeded ? 'Reason' : 'Reason (optional)'
+  return { name: 'reason', label, kind: 'said', hint: 'It is stored with the change.' }
 }
 
 /** Asks before a change by hand, with its dry run as the preview. */
-function ByHand({
-  customerId,
-  done,
-  needsReason = false,
-  perform,
-  missing = null,
-  onDone,
-  ...rest
-}: ByHandProps) {
-  const session = useSession()
+export function ByHand({ kind, ...about }: About & { readonly kind: keyof typeof ACTS }) {
+  const { environment, products, productName } = useSession()
+  const { customerId, productId = null } = about
+  const { title, done, needsReason = false, fields, perform, ...rest }: Act = ACTS[kind]
+  const given = { customerId, productId, environment }
+  const namesOf = (id: string | null) => ({ who: customerId, what: id ? productName(id) : 'every product' })
+  const ids = [...new Set([productId ?? [], products.map(({ id }) => id)].flat())]
+  const options = ids.map((id) => [id, productName(id) === id ? id : `${productName(id)} (${id})`] as const)
+  const product = { name: 'productId', label: 'Product', options, initial: ids[0] ?? '' }
   return (
-    <Confirm
+    <Ask
       {...rest}
-      reason={needsReason ? 'required' : 'optional'}
-      isReady={missing === null}
-      preview={async (signal) =>
-        missing === null ? previewOf(session, customerId, perform, signal) : <p>{missing}</p>
-      }
-      onConfirm={async (reason) => {
-        await perform(
-          { environment: session.environment, dryRun: false },
-          reason === '' ? null : reason,
-          null,
-        )
-        toast(done)
-        onDone()
+      title={title(namesOf(productId))}
+      fields={(values) => [
+        ...(kind === 'grant' ? [product] : []),
+        ...(fields?.(about, values) ?? []),
+        reasonField(needsReason),
+      ]}
+      isReady={({ reason }) => !needsReason || reason !== ''}
+      preview={async (values, signal) => {
+        const [before, after] = await Promise.all([
+          get('/entitlements/{customerId}', { customerId, environment }, signal),
+          // The API takes no grant or block without a reason, and a dry run keeps none.
+          perform({ ...given, dryRun: true }, { ...values, reason: 'dry run' }, signal),
+        ])
+        return <Effects before={before} after={after} />
+      }}
+      onConfirm={async (values) => {
+        await perform(given, { ...values, reason: values.reason?.trim() ?? '' })
+        return done(namesOf(values.productId ?? productId))
       }}
     />
   )
 }
 
-/** The preview of an act: its dry run, beside what is so now. */
-async function previewOf(
-  { environment, productName }: Session,
-  customerId: string,
-  perform: Perform,
-  signal: AbortSignal,
-): Promise<ComponentChildren> {
-  const path = { customerId }
-  const [before, after] = await Promise.all([
-    answerOf(api.GET('/entitlements/{customerId}', { params: { path, query: { environment } }, signal })),
-    // The API takes no grant or block without a reason, and a dry run keeps none.
-    perform({ environment, dryRun: true }, 'dry run', signal),
-  ])
+type EffectsProps = { readonly before: Schemas['CustomerAccess']; readonly after: Schemas['Act'] }
+
+function Effects({ before, after: { entitlements, features, calls = [] } }: EffectsProps) {
+  const { productName, targetName } = useSession()
   const was = new Map(before.entitlements.map((one) => [one.productId, one]))
-  const changed = after.entitlements.filter(({ productId, active, status, until }) => {
+  const changed = entitlements.flatMap(({ productId, active, status, until }) => {
     const then = was.get(productId)
-    return then?.active !== active || then.status !== status || then.until !== until
+    if (then?.active === active && then.status === status && then.until === until) return []
+    const end = active ? `, until ${until ?? 'no known end'}` : ''
+    return `${productName(productId)}: ${then?.status ?? 'none'} → ${status}${end}`
   })
-  const had = new Set(before.features.flatMap(({ id, active }) => (active ? [id] : [])))
-  const has = new Set(after.features.flatMap(({ id, active }) => (active ? [id] : [])))
-  const gained = [...has].filter((id) => !had.has(id))
-  const lost = [...had].filter((id) => !has.has(id))
+  const activeIn = (all: typeof features) => all.flatMap(({ id, active }) => (active ? [id] : []))
+  const [had, has] = [activeIn(before.features), activeIn(features)]
+  const gained = has.filter((id) => !had.includes(id))
+  const lost = had.filter((id) => !has.includes(id))
+  const says = [
+    changed.length === 0 && 'Access stays as it is.',
+    ...changed,
+    gained.length > 0 && `Gains the features ${gained.join(', ')}.`,
+    lost.length > 0 && `Loses the features ${lost.join(', ')}.`,
+    ...calls.map((one) => callText(one, ['gets', 'loses'], targetName(one.target))),
+  ]
+  return <Notes of={says} />
+}
+
+/** A role or a group that follows. @param does what it does if it is given, and if it is taken */
+export function callText(call: Schemas['PlatformCall'], does: readonly string[], target: string): string {
+  return `Account ${call.accountId} ${does[call.action === 'give' ? 0 : 1]} ${target}.`
+}
+
+/** Links to hand out: they are made once, and shown to be copied. */
+const handOut = (links: readonly { readonly url: string; readonly expiresAt: string }[]) =>
+  links.map(({ url, expiresAt }) => [
+    <Id key={url}>{url}</Id>,
+    <Says key={1} text={`Valid once, until ${expiresAt}.`} look="faint" />,
+  ])
+
+const INVITES = '/customers/{customerId}/invites'
+const TOKENS = '/customers/{customerId}/link-tokens'
+
+export function TelegramLinks({ customerId }: Pick<About, 'customerId'>) {
+  const given = { customerId, environment: useSession().environment }
   return (
     <>
-      {changed.length === 0 && <p>Access stays as it is.</p>}
-      <ul class="effects">
-        {changed.map(({ productId, active, status, until }) => (
-          <li key={productId}>
-            <Text>{productName(productId)}</Text>:{' '}
-            <StatusChange before={was.get(productId) ?? { status: 'none' }} after={{ status }} />
-            {active && ', until '}
-            {active && <Time at={until} never="no known end" />}
-          </li>
-        ))}
-        {gained.length > 0 && <li>Gains the features {gained.join(', ')}.</li>}
-        {lost.length > 0 && <li>Loses the features {lost.join(', ')}.</li>}
-        {(after.calls ?? []).map(({ target, accountId, action }) => (
-          <li key={`${target} ${accountId}`}>
-            Account <Text>{accountId}</Text> {action === 'give' ? 'gets' : 'loses'} <code>{target}</code>.
-          </li>
-        ))}
-      </ul>
+      <Ask
+        label="Invites…"
+        act="Create"
+        title={`Invites for ${customerId}`}
+        says="Creates a link to each Telegram group that their access opens. Other accounts are turned away."
+        onConfirm={async () => handOut((await send('post', INVITES, given, {})).invites)}
+      />
+      <Ask
+        label="Link to the bot…"
+        act="Create"
+        title={`A link to the bot for ${customerId}`}
+        says="The first Telegram account that follows the link is linked to the customer."
+        onConfirm={async () => handOut([await send('post', TOKENS, given, {})])}
+      />
     </>
   )
 }
 
-const GRANT_ENDS = ['for a time', 'until a date', 'for good'] as const
-
-function Grant({ customerId, productId, onClose, onDone }: ActProps) {
-  const { products, productName } = useSession()
-  const [chosen, setChosen] = useState(productId ?? products[0]?.id ?? '')
-  const [end, setEnd] = useState<(typeof GRANT_ENDS)[number]>('for a time')
-  const [duration, setDuration] = useState('')
-  const [until, setUntil] = useState<string | null>(null)
-  const isWhole = chosen !== '' && (end === 'for good' || until !== null)
-  const ids = new Set([...(productId === null ? [] : [productId]), ...products.map(({ id }) => id)])
-  return (
-    <ByHand
-      title={`Grant access to ${visible(customerId)}`}
-      act="Grant"
-      done={`Granted ${productName(chosen)}.`}
-      needsReason
-      about={[chosen, end === 'for good' || until]}
-      missing={isWhole ? null : 'Say what to grant, and for how long.'}
-      perform={(query, reason, signal) =>
-        answerOf(
-          api.POST('/customers/{customerId}/grants', {
-            params: { path: { customerId }, query },
-            body: { productId: chosen, until: end === 'for good' ? null : until, reason: reason ?? '' },
-            signal,
-          }),
-        )
-      }
-      {...{ customerId, onClose, onDone }}
-    >
-      <label class="field">
-        <span>Product</span>
-        <select value={chosen} onChange={({ currentTarget: { value } }) => setChosen(value)}>
-          {[...ids].map((id) => (
-            <option key={id} value={id}>
-              {productName(id) === id ? id : `${productName(id)} (${id})`}
-            </option>
-          ))}
-        </select>
-        {ids.size === 0 && <small>The config names no product yet: add one below `products`.</small>}
-      </label>
-      <label class="field">
-        <span>How long</span>
-        <select
-          value={end}
-          onChange={({ currentTarget: { value } }) => {
-            setEnd(GRANT_ENDS.find((one) => one === value) ?? end)
-            setDuration('')
-            setUntil(null)
-          }}
-        >
-          {GRANT_ENDS.map((one) => (
-            <option key={one}>{one}</option>
-          ))}
-        </select>
-      </label>
-      {end === 'for a time' && (
-        <DurationInput
-          label="Time from now"
-          value={duration}
-          onChange={(text, at) => {
-            setDuration(text)
-            setUntil(at)
-          }}
-        />
-      )}
-      {end === 'until a date' && <InstantInput label="Ends at" at={until} onChange={setUntil} />}
-    </ByHand>
-  )
-}
-
-const NOTES = {
-  revoke: 'This ends what was granted by hand, and nothing that was paid.',
-  block: 'A block holds against everything that was paid or granted, until it is lifted.',
-  unblock: 'Lifting the block on every product lifts those on single ones, too.',
-} as const
-
-function Simple({ kind, ...props }: ActProps & { readonly kind: keyof typeof NOTES }) {
-  const { productName } = useSession()
-  const { customerId, productId } = props
-  const who = visible(customerId)
-  const what = productId === null ? 'every product' : visible(productName(productId))
-  const perform: Perform = (query, reason, signal) => {
-    const all = { params: { path: { customerId }, query }, signal }
-    const one = { params: { path: { customerId, productId: productId ?? '' }, query }, signal }
-    const [ofAll, ofOne] = [
-      '/customers/{customerId}/blocks',
-      '/customers/{customerId}/blocks/{productId}',
-    ] as const
-    const body = { reason }
-    if (kind === 'revoke')
-      return answerOf(api.DELETE('/customers/{customerId}/grants/{productId}', { ...one, body }))
-    if (kind === 'unblock')
-      return answerOf(
-        productId === null ? api.DELETE(ofAll, { ...all, body }) : api.DELETE(ofOne, { ...one, body }),
-      )
-    const why = { reason: reason ?? '' }
-    return answerOf(
-      productId === null ? api.PUT(ofAll, { ...all, body: why }) : api.PUT(ofOne, { ...one, body: why }),
-    )
-  }
-  const [act, title, done] = {
-    revoke: ['Revoke', `Revoke the grant of ${what} to ${who}`, `Revoked the grant of ${what}.`],
-    block: ['Block', `Block ${who} from ${what}`, `Blocked from ${what}.`],
-    unblock: ['Unblock', `Lift the block of ${who} on ${what}`, `Lifted the block on ${what}.`],
-  }[kind] as [string, string, string]
-  const shown = { act, title, done, needsReason: kind === 'block', isDangerous: kind !== 'unblock' }
-  return (
-    <ByHand {...props} {...shown} perform={perform}>
-      <p>{NOTES[kind]}</p>
-    </ByHand>
-  )
-}
-
-function LinkAccounts({ known, ...props }: ActProps) {
-  const { customerId } = props
-  const [accounts, setAccounts] = useState({ communityId: '', messengerId: '' })
-  const given = Object.fromEntries(Object.entries(accounts).filter(([, id]) => id !== ''))
-  const field = (name: keyof typeof accounts, label: string) => (
-    <label class="field">
-      <span>{label}</span>
-      <input
-        value={accounts[name]}
-        inputMode="numeric"
-        autocomplete="off"
-        // Once it is typed: each letter before would be refused as no account.
-        onChange={({ currentTarget: { value } }) => setAccounts({ ...accounts, [name]: value.trim() })}
-      />
-      <small>Now: {known?.identities[name]?.value ?? 'none'}. An id in digits; left empty, it stays.</small>
-    </label>
-  )
-  return (
-    <ByHand
-      {...props}
-      title={`Link accounts to ${visible(customerId)}`}
-      act="Link"
-      done="Linked."
-      about={[accounts.communityId, accounts.messengerId]}
-      missing={Object.keys(given).length > 0 ? null : 'Say which account is theirs.'}
-      perform={(query, reason, signal) =>
-        answerOf(
-          api.PUT('/customers/{customerId}/identities', {
-            params: { path: { customerId }, query },
-            body: { ...given, reason },
-            signal,
-          }),
-        )
-      }
-    >
-      {field('communityId', 'Discord account')}
-      {field('messengerId', 'Telegram account')}
-    </ByHand>
-  )
-}
-
-/** Links to hand out: each is made once, and shown to be copied. */
-function Links({ kind, customerId, onClose }: ActProps & { readonly kind: 'bot link' | 'invites' }) {
-  const { environment } = useSession()
-  const [made, setMade] = useState<readonly { readonly url: string; readonly expiresAt: string }[] | null>(
-    null,
-  )
-  const isMade = useRef(false)
-  const params = { path: { customerId }, query: { environment } }
-  if (made !== null) {
-    return (
-      <Dialog title={`Send this to ${visible(customerId)}`} onClose={onClose}>
-        {made.map(({ url, expiresAt }) => (
-          <p key={url}>
-            <Id>{url}</Id>
-            <br />
-            <small>
-              Valid once, until <Time at={expiresAt} />.
-            </small>
-          </p>
-        ))}
-        <footer>
-          <button type="button" class="primary" onClick={onClose}>
-            Close
-          </button>
-        </footer>
-      </Dialog>
-    )
-  }
-  const isBot = kind === 'bot link'
-  return (
-    <Confirm
-      title={`${isBot ? 'A link to the bot' : 'Invites'} for ${visible(customerId)}`}
-      act="Create"
-      reason="none"
-      onConfirm={async () => {
-        const links = isBot
-          ? [await answerOf(api.POST('/customers/{customerId}/link-tokens', { params, body: {} }))]
-          : (await answerOf(api.POST('/customers/{customerId}/invites', { params, body: {} }))).invites
-        isMade.current = true
-        setMade(links)
-      }}
-      // What was made is shown in place of this dialog.
-      onClose={() => isMade.current || onClose()}
-    >
-      <p>
-        {isBot
-          ? 'The first Telegram account that follows the link is linked to the customer.'
-          : 'Creates a link to each Telegram group that their access opens. Other accounts are turned away.'}
-      </p>
-    </Confirm>
-  )
-}
-
-function Erase({ customerId, known, onClose, onDone }: ActProps) {
+export function Erase({ customerId, known }: About) {
   const { environment, productName } = useSession()
-  const [typed, setTyped] = useState('')
-  const params = { path: { customerId }, query: { environment } }
-  const details = Object.entries(known?.identities ?? {}).flatMap(([name, fact]) =>
-    fact === null ? [] : [name],
-  )
-  const references = known?.references.all.length ?? 0
+  const given = { customerId, environment }
+  const { identities = {}, references } = known ?? {}
+  const details = Object.entries(identities).flatMap(([name, fact]) => (fact ? [DETAILS[name] ?? name] : []))
+  const count = references?.all.length ?? 0
+  const typed = { name: 'typed', label: `Type ${customerId} to confirm`, kind: 'said' } as const
   return (
-    <Confirm
-      title={`Erase ${visible(customerId)}`}
+    <Ask
+      label="Erase…"
+      look="danger"
       act="Erase for good"
+      title={`Erase ${customerId}`}
       isDangerous
-      reason="optional"
-      isReady={typed === customerId}
-      preview={async (signal) => {
-        const { entitlements } = await answerOf(api.GET('/entitlements/{customerId}', { params, signal }))
-        const active = entitlements.filter((one) => one.active)
-        return (
-          <ul class="effects">
-            {known === null && (
-              <li>Nothing is stored about this customer: check the id and the environment.</li>
-            )}
-            {active.map(({ productId }) => (
-              <li key={productId}>
-                Access to <Text>{productName(productId)}</Text> ends, with its roles and groups.
-              </li>
-            ))}
-            {details.length > 0 && (
-              <li>Removed: {details.map((name) => DETAILS[name] ?? name).join(', ')}.</li>
-            )}
-            {references > 0 && <li>Removed: {references} of your references and their metadata.</li>}
-            <li>
-              The bytes of every event that names them are removed. What the events did stays on record.
-            </li>
-          </ul>
-        )
+      says="It can’t be undone. Write nothing personal in the reason: it stays."
+      fields={() => [typed, reasonField(false)]}
+      isReady={(values) => values.typed === customerId}
+      preview={async (_, signal) => {
+        const { entitlements } = await get('/entitlements/{customerId}', given, signal)
+        const active = entitlements.filter((one) => one.active).map(({ productId }) => productName(productId))
+        const says = [
+          known === null && 'Nothing is stored about this customer: check the id and the environment.',
+          ...active.map((name) => `Access to ${name} ends, with its roles and groups.`),
+          details.length > 0 && `Removed: ${details.join(', ')}.`,
+          count > 0 && `Removed: ${count} of your references and their metadata.`,
+          'The bytes of every event that names them are removed. What the events did stays on record.',
+        ]
+        return <Notes of={says} />
       }}
-      onConfirm={async (reason) => {
-        const body = { reason: reason === '' ? null : reason }
-        await answerOf(api.DELETE('/customers/{customerId}', { params, body }))
-        toast('Erased.')
-        onDone()
+      onConfirm={async ({ reason }) => {
+        await send('delete', '/customers/{customerId}', given, { reason: reason?.trim() || null })
+        return 'Erased.'
       }}
-      onClose={onClose}
-    >
-      <p>
-        <strong>It can’t be undone.</strong> Write nothing personal in the reason: it stays.
-      </p>
-      <label class="field">
-        <span>
-          Type <Text>{customerId}</Text> to confirm
-        </span>
-        <input value={typed} autocomplete="off" onInput={({ currentTarget: { value } }) => setTyped(value)} />
-      </label>
-    </Confirm>
+    />
   )
-}
-
-/** What an identity is called. */
-export const DETAILS: Readonly<Record<string, string>> = {
-  email: 'Email',
-  name: 'Name',
-  communityId: 'Discord account',
-  communityUsername: 'Discord name',
-  messengerId: 'Telegram account',
-  messengerUsername: 'Telegram name',
 }

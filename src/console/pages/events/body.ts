@@ -1,5 +1,7 @@
 /* The bytes of a body, as one can read them. */
 
+import { applyEdits, format } from 'jsonc-parser'
+
 /** Null: it is not UTF-8. */
 export function textIn(bytes: Uint8Array): string | null {
   try {
@@ -26,8 +28,6 @@ export function hexOf(bytes: Uint8Array): string {
   return lines.join('\n')
 }
 
-const TOKENS = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s"{}[\],:]+/gs
-
 /**
  * JSON with line breaks and spaces between its tokens. The tokens are those of the text: no number is rounded, no key
  * is left out or moved, no escape is resolved, which parsing it would do. What is not JSON stays as it is.
@@ -38,20 +38,6 @@ export function indented(text: string): string {
   } catch {
     return text
   }
-  let depth = 0
-  let out = ''
-  const tokens = text.match(TOKENS) ?? []
-  const line = (): string => `\n${'  '.repeat(depth)}`
-  for (const [index, token] of tokens.entries()) {
-    const before = tokens[index - 1]
-    if (token === '}' || token === ']') {
-      depth -= 1
-      out += before === '{' || before === '[' ? token : `${line()}${token}`
-      continue
-    }
-    if (before === '{' || before === '[' || before === ',') out += line()
-    out += token === ':' ? ': ' : token
-    if (token === '{' || token === '[') depth += 1
-  }
-  return out
+  const plain = text.trim()
+  return applyEdits(plain, format(plain, undefined, { insertSpaces: true, tabSize: 2, eol: '\n' }))
 }

@@ -1,77 +1,56 @@
 /* Saves the lines of an export. */
 
-import { useEffect, useRef, useState } from 'preact/hooks'
-import { answerOf, api, type Problem } from '../../api.js'
+import { useState } from 'preact/hooks'
+import { type AnswerOf, get } from '../../api.js'
 import { useSession } from '../../session.js'
-import { Dialog } from '../../shared/confirm.js'
-import { ProblemBox } from '../../shared/show.js'
+import { Ask } from '../../shared/ask.js'
+import type { Values } from '../../shared/fields.js'
+import { counted } from '../../shared/plain.js'
+import { Progress } from '../../shared/show.js'
 import { saveFile } from '../../shared/text.js'
-import { problemOf } from '../../shared/use-query.js'
-import type { ReplayFilter } from './replay.js'
 
 /** The page keeps all lines in memory until they are saved. */
 const MAX_CHARACTERS = 200_000_000
+const TOO_MUCH = 'This is too much for a browser. Choose less, or run `latchkey events export` on the server.'
 
-export function ExportDialog({
-  filter,
-  onClose,
-}: {
-  readonly filter: ReplayFilter
-  readonly onClose: () => void
-}) {
+/** @param filter as the API takes it */
+export function Export({ filter, isDisabled }: { readonly filter: Values; readonly isDisabled: boolean }) {
   const { environment } = useSession()
-  const [progress, setProgress] = useState<{
-    readonly done: number
-    readonly total: number
-    readonly lines: number
-  }>()
-  const [result, setResult] = useState<string | Problem | null>(null)
-  const aborter = useRef(new AbortController())
-  useEffect(() => {
-    const { signal } = aborter.current
-    save(signal).then(setResult, (error: unknown) => {
-      if (!signal.aborted) setResult(problemOf(error))
-    })
-    return () => aborter.current.abort()
-  }, [])
+  const [progress, setProgress] = useState({ reached: 0, total: 0 })
+  const [lines, setLines] = useState<readonly string[]>([])
 
-  async function save(signal: AbortSignal): Promise<string> {
-    const lines: string[] = []
-    let size = 0
-    for (let cursor: string | null | undefined; cursor !== null; ) {
-      const query = { environment, ...filter, ...(cursor !== undefined && { cursor }) }
-      const page = await answerOf(api.GET('/exports', { params: { query }, signal }))
-      for (const line of page.lines) {
-        lines.push(`${line}\n`)
-        size += line.length
-      }
-      setProgress({ done: page.progress.reached, total: page.progress.total, lines: lines.length })
-      if (size > MAX_CHARACTERS)
-        return 'This is too much for a browser. Choose less, or run `latchkey events export` on the server.'
+  async function read(_: unknown, signal: AbortSignal): Promise<string> {
+    const found: string[] = []
+    setLines([])
+    for (let cursor: string | null = null, size = 0; ; ) {
+      const page: AnswerOf<'/exports'> = await get('/exports', { environment, ...filter, cursor }, signal)
+      found.push(...page.lines)
+      setProgress(page.progress)
+      size += page.lines.reduce((sum, line) => sum + line.length, 0)
+      if (size > MAX_CHARACTERS) return TOO_MUCH
       cursor = page.pagination.nextCursor
+      if (cursor === null) break
     }
-    if (lines.length === 0) return 'No event matches: there is nothing to save.'
-    saveFile(`latchkey-${environment}-events.jsonl`, lines.join(''), 'application/x-ndjson')
-    return `Saved ${lines.length} ${lines.length === 1 ? 'line' : 'lines'}. They hold personal data: keep them safe.`
+    setLines(found)
+    if (found.length === 0) return 'No event matches: there is nothing to save.'
+    return `${counted(found.length, 'line')}. They hold personal data: keep them safe.`
   }
 
   return (
-    <Dialog title="Export events" onClose={onClose}>
-      {progress !== undefined && result === null && (
-        <>
-          <progress max={progress.total} value={progress.done} aria-label="Events looked at" />
-          <p>{progress.lines} lines so far.</p>
-        </>
-      )}
-      <div aria-live="polite">
-        {typeof result === 'string' && <p>{result}</p>}
-        {result !== null && typeof result !== 'string' && <ProblemBox problem={result} />}
-      </div>
-      <footer>
-        <button type="button" class="primary" onClick={onClose}>
-          {result === null ? 'Stop' : 'Close'}
-        </button>
-      </footer>
-    </Dialog>
+    <Ask
+      label="Export these…"
+      act="Save"
+      title="Export events"
+      isDisabled={isDisabled}
+      preview={read}
+      isReady={() => lines.length > 0}
+      onConfirm={async () => {
+        const text = lines.map((line) => `${line}\n`).join('')
+        saveFile(`latchkey-${environment}-events.jsonl`, text, 'application/x-ndjson')
+        return `Saved ${counted(lines.length, 'line')}.`
+      }}
+    >
+      <Progress name="Events looked at" what="events looked at" {...progress} />
+    </Ask>
   )
 }

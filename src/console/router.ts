@@ -1,15 +1,11 @@
 /* Addresses: every view of the console has one, which can be sent to somebody else. */
 
 import { signal } from '@preact/signals'
-import type { ComponentChildren } from 'preact'
 
 const BASE = '/console'
 
 /** Where the reader is: a path below `/console`, such as `/customers/cus_1`, and its parameters. */
-export interface Place {
-  readonly path: string
-  readonly parameters: URLSearchParams
-}
+export type Place = { readonly path: string; readonly parameters: URLSearchParams }
 
 function placeNow(): Place {
   const { pathname, search } = window.location
@@ -40,16 +36,12 @@ export function navigate(address: string, replacing = false): void {
   moved()
 }
 
-/** Changes parameters of this view: a filter, a page, the environment. */
 export function setParameters(changed: Parameters, replacing = false): void {
   const { path, parameters } = placeNow()
   navigate(addressOf(path, { ...Object.fromEntries(parameters), ...changed }), replacing)
 }
 
-export interface PageProps {
-  /** Of its path, decoded. */
-  readonly ids: Readonly<Record<string, string>>
-}
+export type PageProps = { readonly ids: Readonly<Record<string, string>> }
 
 /** The ids in a path, such as `{ customerId }` by `/customers/:customerId`; null if the path is another one. */
 export function idsIn(pattern: string, path: string): PageProps['ids'] | null {
@@ -61,27 +53,4 @@ export function idsIn(pattern: string, path: string): PageProps['ids'] | null {
   } catch {
     return null
   }
-}
-
-interface LinkProps {
-  readonly class?: string
-  readonly title?: string
-  readonly 'aria-current'?: 'page' | undefined
-  readonly to: string
-  readonly children: ComponentChildren
-}
-
-/** A link to another view. @param to of `addressOf`, or of `useAddress` in `session.tsx` */
-export function Link({ to, children, ...rest }: LinkProps) {
-  const follow = (event: MouseEvent): void => {
-    // A new window or tab is the browser's business.
-    if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return
-    event.preventDefault()
-    navigate(to)
-  }
-  return (
-    <a href={to} onClick={follow} {...rest}>
-      {children}
-    </a>
-  )
 }
