@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
 import { Command } from 'commander'
@@ -43,7 +43,27 @@ const sorted = (names: Iterable<string>): readonly string[] => [...new Set(names
 describe('every page', () => {
   it('is known to these tests', () => {
     const found = readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
-    expect(sorted(PAGES)).toEqual(sorted(['README.md', ...found.map((name) => `docs/${name}`)]))
+    const pages = found.filter((name) => name !== 'images' && !name.startsWith('images/'))
+    expect(sorted(PAGES)).toEqual(sorted(['README.md', ...pages.map((name) => `docs/${name}`)]))
+  })
+
+  it('shows only pictures that are there, and each that is there, described and in the colors of its reader', () => {
+    const shown = PAGES.flatMap((page) =>
+      [...textOf(page).matchAll(/<(source media="[^"]*dark[^"]*" srcset|img src)="([^"]+)"(.*)>/g)].map(
+        ([, kind = '', file = '', rest = '']) => {
+          if (kind === 'img src') expect(rest).toMatch(/ alt="[^"]{20,}"/)
+          return join(dirname(page), file)
+        },
+      ),
+    )
+    expect(sorted(shown)).toEqual(
+      readdirSync(join(ROOT, 'docs', 'images'))
+        .map((name) => `docs/images/${name}`)
+        .sort(),
+    )
+    for (const file of shown.filter((name) => name.includes('light')))
+      expect(shown).toContain(file.replace('light', 'dark'))
+    for (const file of shown) expect(statSync(join(ROOT, file)).size).toBeLessThan(100_000)
   })
 
   it('has only examples that are run, compared or drawn, or listed with the reason why not', () => {

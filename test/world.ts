@@ -90,7 +90,8 @@ export const ENGINES = ['sqlite', 'postgres'] as const
 /** What holds the stores of this run: each suite that `vitest.config.ts` lists for both runs once on each. */
 export const ENGINE = ENGINES.find((one) => one === process.env.TEST_ENGINE) ?? 'sqlite'
 
-type AtEnd = (end: () => unknown) => void
+/** Takes what ends it. */
+export type AtEnd = (end: () => unknown) => void
 const whenTestEnds: AtEnd = (end) => onTestFinished(async () => void (await end()))
 
 /** By the path of the database that each stands for. */
@@ -391,7 +392,11 @@ export interface DaemonHere extends AskedDaemon {
 
 export async function serveHere(
   folder: string,
-  { env = {}, now = Date.now }: Pick<RunOptions, 'env' | 'now'> = {},
+  {
+    env = {},
+    now = Date.now,
+    atEnd = whenTestEnds,
+  }: Pick<RunOptions, 'env' | 'now'> & { readonly atEnd?: AtEnd } = {},
 ): Promise<DaemonHere> {
   const given = { LATCHKEY_PORT: '0', ...(await databaseEnv(folder)), ...env }
   if (ENGINE === 'sqlite') await putNewStoreUnlessBegun(databaseIn(folder))
@@ -399,7 +404,7 @@ export async function serveHere(
   const lines: string[] = []
   const log = createLogger('debug', { write: (line) => void lines.push(line) })
   const { url, stop, reload } = await startDaemon(load(), { clock: now, log, openThread: openKeptThread })
-  onTestFinished(stop)
+  atEnd(stop)
   return { url, stop, reload: () => reload(load()), logged: () => recordsIn(lines.join('')) }
 }
 

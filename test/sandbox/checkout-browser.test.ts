@@ -1,10 +1,9 @@
 import { AxeBuilder } from '@axe-core/playwright'
 import type { Page } from 'playwright-core'
 import { describe, expect, it } from 'vitest'
-import { useBrowser } from '../setup/browser.js'
+import { openPage } from '../setup/browser.js'
 import { createPayment, type Json, type Service, startService } from './service.js'
 
-const browser = useBrowser()
 const LONG_NAME = 'Membership'.repeat(8)
 
 /** What the service knows of the payment now. */
@@ -29,7 +28,7 @@ describe('the checkout in a browser', () => {
   it('is paid by keyboard alone', async () => {
     const service = await startService()
     const payment = await createPayment(service)
-    const page = await browser.open(payment.paymentUrl, { javaScriptEnabled: false })
+    const page = await openPage(payment.paymentUrl, { javaScriptEnabled: false })
     const focused = page.locator(':focus')
     await page.keyboard.press('Tab')
     expect(await focused.getAttribute('name')).toBe('method')
@@ -48,7 +47,7 @@ describe('the checkout in a browser', () => {
   it('names each control to a screen reader', async () => {
     const service = await startService()
     const payment = await createPayment(service)
-    const page = await browser.open(payment.paymentUrl)
+    const page = await openPage(payment.paymentUrl)
     const card = page.getByRole('group', { name: 'Pay by card' })
     await card.getByRole('combobox', { name: 'Which card' }).selectOption('a card without enough money')
     await card.getByRole('button', { name: 'Pay by card' }).click()
@@ -84,7 +83,7 @@ describe('the checkout in a browser', () => {
   it.each(Object.entries(PAGES))('has no fault that axe finds, nor is it too wide: %s', async (_, lead) => {
     const service = await startService()
     const payment = await createPayment(service, {}, { name: LONG_NAME })
-    const page = await browser.open(payment.paymentUrl)
+    const page = await openPage(payment.paymentUrl)
     await lead(page, service, payment)
     await expectNoFault(page)
   })

@@ -1,7 +1,7 @@
 import { vi } from 'vitest'
 
 /** Far longer than anything awaited takes, even on a machine that is busy with other tests. */
-const PATIENCE_MS = 100_000
+export const PATIENCE_MS = 100_000
 
 /** How often it is looked again. */
 export interface Looking {

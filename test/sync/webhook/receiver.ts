@@ -93,6 +93,7 @@ export async function startReceiver(secret = SECRET): Promise<Receiver> {
 /** Answers every message with one status, whenever it was signed: for a daemon whose clock stands elsewhere. */
 export async function startAnswering(
   first: number,
+  atEnd?: (end: () => void) => void,
 ): Promise<{ url: string; answerWith(status: number): void }> {
   let code = first
   const server = createServer((req, res) => {
@@ -100,7 +101,7 @@ export async function startAnswering(
     res.writeHead(code).end()
   })
   return {
-    url: `http://127.0.0.1:${await portOf(server)}/hook`,
+    url: `http://127.0.0.1:${await portOf(server, undefined, atEnd)}/hook`,
     answerWith(status) {
       code = status
     },
