@@ -15,9 +15,9 @@ export interface Session extends SignedIn {
   readonly defaultEnvironment: Environment
   /** Whether the key has the scope; `ofBoth`: and covers both environments. */
   readonly may: (scope: Scope, ofBoth?: 'ofBoth') => boolean
-  /** How a product is called in the config; its id if it has no name. */
   readonly productName: (productId: string) => string
-  /** A role or a group, with the names of the products that give it. */
+  /** The names of the products that give a role or a group; empty: none does. */
+  readonly productsOf: (target: string) => string
   readonly targetName: (target: string) => string
   /** The address of a view in the environment that is shown. */
   readonly address: (path: string, parameters?: Parameters) => string
@@ -32,16 +32,16 @@ export function useSession(): Session {
   const environment = environments.find((one) => one === named) ?? defaultEnvironment
   const kept = environment === defaultEnvironment ? {} : { environment }
   const productName = (asked: string): string => products.find(({ id }) => id === asked)?.name ?? asked
+  const productsOf = (asked: string): string =>
+    products.flatMap(({ id, targets }) => (targets.includes(asked) ? productName(id) : [])).join(', ')
   return {
     ...session,
     environment,
     defaultEnvironment,
     may: (scope, ofBoth) => scopes.includes(scope) && (ofBoth === undefined || environments.length === 2),
     productName,
-    targetName(target) {
-      const giving = products.flatMap(({ id, targets }) => (targets.includes(target) ? productName(id) : []))
-      return giving.length === 0 ? target : `${giving.join(', ')} (${target})`
-    },
+    productsOf,
+    targetName: (target) => (productsOf(target) === '' ? target : `${productsOf(target)} (${target})`),
     address: (path, parameters = {}) => addressOf(path, { ...kept, ...parameters }),
   }
 }

@@ -39,7 +39,7 @@ export function SignIn({ hasEnded }: { readonly hasEnded: boolean }) {
         <input type="submit" class="primary" value="Sign in" />
       </form>
       <p class="faint">
-        On the server, <code>latchkey console</code> opens this page signed in.
+        On the server, <code>latchkey console</code> opens it signed in.
       </p>
     </main>
   )

@@ -134,7 +134,7 @@ describe('latchkey sync', () => {
     )
     const failing = (what: string, command: string) =>
       new RegExp(
-        `^FAIL {2}sync discord:\\d+:\\d+ {2}${what}${todo} .*: then run \`latchkey ${command}\`$`,
+        `^FAIL {2}sync discord:\\d+:\\d+ {2}${what}${todo} .*: once that is fixed, run \`latchkey ${command}\`$`,
         'm',
       )
     expect(await textOf(folder, 'sync status')).toMatch(failing('', 'sync check'))

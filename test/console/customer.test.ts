@@ -145,6 +145,22 @@ describe('a customer', () => {
     expect(faults()).toEqual([])
   })
 
+  it('is shown by any id, and what no browser can ask about takes nothing else away', async () => {
+    const daemon = await serveConsole()
+    const customerId = 'a/b?c=1#d%2Fe'
+    await daemon.deliver('payment.authorized', { customerId, productId: '..' })
+    await daemon.deliver('payment.authorized', { customerId, productId: 'x/../?y' })
+    const { page, faults } = await browser.open(daemon, `/customers/${encodeURIComponent(customerId)}`)
+    await section(page, '..').getByText('No browser can ask for the id “..”').waitFor()
+    await section(page, 'x/../?y').locator('.as-of').getByText('active', { exact: true }).waitFor()
+    await section(page, 'Sources').getByRole('link', { name: 'x/../?y' }).click()
+    await page.getByRole('heading', { name: 'x/../?y' }).waitFor()
+    await page.getByRole('region', { name: 'Customers with access' }).getByRole('link').click()
+    await page.getByRole('heading', { name: customerId }).waitFor()
+    expect(await section(page, 'Sources').getByRole('link', { name: '..', exact: true }).count()).toBe(0)
+    expect(faults()).toEqual([])
+  })
+
   it('shows no act to a key that may do none, and nothing live to a sandbox key', async () => {
     const daemon = await serveAda(
       consoleConfig({

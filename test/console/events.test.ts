@@ -84,7 +84,7 @@ describe('the stored events', () => {
     ).json()) as {
       lines: string[]
     }
-    expect(await readFile(await download.path(), 'utf8')).toBe(`${lines.join('\n')}\n`)
+    expect(await readFile(await download.path(), 'utf8')).toBe(lines.join(''))
     expect(faults()).toEqual([])
   })
 })

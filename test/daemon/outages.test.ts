@@ -177,7 +177,13 @@ describe('a receiver of the outbound webhook that is down', () => {
     expect(await notes(daemon)).toEqual([
       `Delivery to webhook:default has been failing since ${line?.since}; retrying.`,
     ])
-    expect(await json(daemon, '/sync')).toMatchObject({ unreachable: [{ platform: 'webhook:default' }] })
+    const failing = { unreachable: [{ platform: 'webhook:default', reason: 'answered 500' }] }
+    expect(await json(daemon, '/sync')).toMatchObject(failing)
+    expect(await json(daemon, '/sync?environment=live')).toMatchObject(failing)
+    expect(await json(daemon, '/sync?environment=sandbox')).toMatchObject({
+      unreachable: [],
+      webhooks: [{ waiting: 0, lastError: null }],
+    })
     expect(await doctor()).toMatchObject([
       { level: 'warn', what: 'sync webhook:default', todo: 'check the receiver' },
     ])

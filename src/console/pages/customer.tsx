@@ -59,11 +59,13 @@ export function Page({ ids: { customerId = '' } }: PageProps) {
   const whole = useQuery((signal) => readWhole(session, customerId, named, signal), of, revision.value)
   useChanges(environment, (ids) => ids.includes(customerId) && refresh())
   const known = whole.data?.known ?? null
+  const { name, email } = known?.identities ?? {}
   const isBlocked = known?.blocks.some((one) => one.productId === null && one.until === null)
   const about = { customerId, known }
   return (
     <>
       <Title title={<Id>{customerId}</Id>}>
+        <Says text={name?.value ?? email?.value ?? ''} look="faint" />
         {isBlocked && <Badge text="blocked" />}
         {known?.erasedAt && <Badge text="erased" tone="bad" />}
         {known?.deletedAt && <Badge text="deleted" tone="warn" />}
@@ -135,7 +137,8 @@ function Shown({ of, id, marker }: Of<Whole> & { readonly id: string; readonly m
         columns={{
           Feature: (one) => one.id,
           State: ({ active }) => <Badge text={active ? 'active' : 'none'} />,
-          Until: ({ until }) => <Time at={until} never="no known end" />,
+          Until: ({ active, until: at }) =>
+            active ? <Time at={at} never="no known end" /> : at && `ended ${at}`,
           By: ({ productIds }) => productIds.map(productName).join(', '),
         }}
         empty="None of their products gives a feature."
@@ -148,7 +151,7 @@ function Shown({ of, id, marker }: Of<Whole> & { readonly id: string; readonly m
 const MEMBERSHIPS: Columns<Explanation['memberships'][number]> = {
   ...named({ state: 'State', sentence: 'Why, and what follows', target: 'Role or group' }),
   Since: ({ desiredSince }) => <Time at={desiredSince} never="unknown" />,
-  'Last call': ({ applied, appliedAt }) => [`${applied} `, <Time key={1} at={appliedAt} relative never="" />],
+  'Last call': ({ applied, appliedAt: at }) => at && [`${applied} `, <Time key={1} at={at} relative />],
   'Last error': ({ lastError: last }) => last && <Says text={`${last.code}: ${last.message}`} look="bad" />,
   'Next call': ({ next: { at, action } }) => action && <Time at={at} relative never="due" />,
 }

@@ -59,7 +59,6 @@ function FoundBy({ query }: { readonly query: string }) {
       title="Found"
       caption="Customers"
       list={found}
-      keyOf={({ customerId }) => customerId}
       columns={{ ...COLUMNS, ...(may('write') && PERSONAL) }}
       empty={found.data?.hasMore ? 'None so far. Look further with “More”.' : nobody}
     />

@@ -55,7 +55,6 @@ export function Page() {
         fields={all}
         aside={isFiltered && <Button text="Clear" onClick={clear} />}
         list={pages}
-        keyOf={({ id }) => id}
         columns={{
           ...named({ receivedAt: 'Received', type: 'Type' }),
           Event: ({ id }) => <EventLink id={id} />,

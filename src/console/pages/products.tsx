@@ -9,8 +9,7 @@ import { day, Id, Time } from '../shared/text.js'
 import { useGet, useList } from '../shared/use-query.js'
 import { Numbers } from './numbers.js'
 
-export const Page = ({ ids: { productId } }: PageProps) =>
-  productId === undefined ? <Products /> : <Product id={productId} />
+export const Page = ({ ids }: PageProps) => (ids.productId ? <Product id={ids.productId} /> : <Products />)
 
 function Products() {
   const { environment, productName } = useSession()

@@ -76,7 +76,7 @@ function Input({ field: { kind = 'text' }, value, onChange }: ControlProps) {
   }, [value])
   // While a date is typed, it is empty.
   const typed = ({ currentTarget: { value: text } }: Changed): void => {
-    if (kind !== 'day' || text !== '') onChange(text.trimStart())
+    if (kind !== 'day' || text !== '') onChange(kind === 'said' ? text : text.trim())
   }
   if (kind === 'check')
     return <input type="checkbox" checked={value !== ''} onChange={() => onChange(value ? '' : 'true')} />
@@ -115,7 +115,7 @@ type FiltersProps = { readonly fields: readonly Field[]; readonly children?: Com
 export function Filters({ fields, children }: FiltersProps) {
   const values = useFilter(fields)
   return (
-    <div class="acts items-end">
+    <div class="acts items-end [&_select]:max-w-56">
       {fields.map((field) => (
         <Control
           key={field.name}

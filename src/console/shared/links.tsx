@@ -3,6 +3,7 @@
 import type { Schemas, Scope } from '../api.js'
 import { navigate, type Parameters } from '../router.js'
 import { useSession } from '../session.js'
+import { visible } from './plain.js'
 import { Text } from './text.js'
 
 interface GoProps {
@@ -57,6 +58,15 @@ export function SourceLink({ source: { kind, id } }: { readonly source: Schemas[
   return <Go to="/events" with={{ [`${kind}Id`]: id }} text={id} needs="events" />
 }
 
-export const TargetLink = ({ target }: { readonly target: string }) => (
-  <Go to="/sync/memberships" with={{ target }} text={useSession().targetName(target)} needs="admin" />
-)
+/** A role or a group, by the products that give it. */
+export function TargetLink({ target }: { readonly target: string }) {
+  const names = useSession().productsOf(target)
+  const to = { to: '/sync/memberships', with: { target }, needs: 'admin' } as const
+  if (names === '') return <Go {...to} text={target} />
+  return [
+    <Go key={1} {...to} text={names} />,
+    <small key={2} class="block text-xs break-all">
+      {visible(target)}
+    </small>,
+  ]
+}

@@ -31,17 +31,14 @@ export function Id({ children }: { readonly children: string }) {
   // Browsers have no clipboard for pages over plain HTTP, except on this machine.
   const copy = (): void =>
     void (navigator.clipboard?.writeText(children) ?? Promise.reject()).then(() => toast('Copied.'), failed)
+  const says = { 'aria-label': `Copy ${visible(children)}`, title: 'Copy' }
   return (
     <code class="inline-flex items-center gap-1">
       <Text>{children}</Text>
-      <button
-        type="button"
-        class="small"
-        onClick={copy}
-        aria-label={`Copy ${visible(children)}`}
-        title="Copy"
-      >
-        ⧉
+      <button type="button" class="small" onClick={copy} {...says}>
+        <svg class="size-3 fill-none stroke-current" viewBox="0 0 12 12" aria-hidden="true">
+          <path d="M4 4h7v7H4zM8 4V1H1v7h3" />
+        </svg>
       </button>
     </code>
   )

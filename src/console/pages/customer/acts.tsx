@@ -129,7 +129,7 @@ export function ByHand({ kind, ...about }: About & { readonly kind: keyof typeof
         ...(fields?.(about, values) ?? []),
         reasonField(needsReason),
       ]}
-      isReady={({ reason }) => !needsReason || reason !== ''}
+      isReady={({ reason = '' }) => !needsReason || reason.trim() !== ''}
       preview={async (values, signal) => {
         const [before, after] = await Promise.all([
           get('/entitlements/{customerId}', { customerId, environment }, signal),

@@ -77,7 +77,6 @@ export function ProductAccess({ of: explanation, span, marker }: ProductAccessPr
         <Table
           caption={`Events of ${productId}`}
           rows={events}
-          keyOf={(one) => one.id}
           columns={{
             ...named({ createdAt: 'Time' }),
             Event: (one) => <EventLink id={one.id} text={one.type} />,

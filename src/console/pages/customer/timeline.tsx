@@ -50,6 +50,7 @@ function lanesOf(explanation: Explanation): readonly Lane[] {
   const { productId, sources, blocks } = explanation
   const placed = (one: Placed) => ({ ...one, at: Date.parse(one.createdAt), kind: kindOf(one) })
   const events = eventsOf(explanation).map(placed)
+  const begun = blocks.map((one) => ({ ...one, id: one.from, ...ends(one.from) }))
   const lanes: readonly Lane[] = [
     ...sources.map(({ id, kind, intervals, events: own }) => ({
       name: kind === 'manual' ? 'by hand' : id,
@@ -57,11 +58,7 @@ function lanesOf(explanation: Explanation): readonly Lane[] {
       marks: events.filter((one) => own.some((each) => each.id === one.id)),
     })),
     { name: 'waiting', bars: [], marks: events.filter((one) => 'isAlone' in one) },
-    {
-      name: 'blocked',
-      bars: blocks,
-      marks: blocks.map((one) => ({ ...one, id: one.from, ...ends(one.from) })),
-    },
+    { name: 'blocked', bars: blocks, marks: begun },
   ]
   return lanes.filter(({ bars, marks }) => bars.length + marks.length > 0)
 }
@@ -167,7 +164,7 @@ export function Timeline({ of: explanation, span, at, onMove }: Props) {
           <span key={time}>{timeText(time, zone, { dateStyle: 'medium' })}</span>
         ))}
       </div>
-      <p class="said min-h-12 pt-1">
+      <p class="said min-h-6 pt-1">
         <Said>{said === null ? LEGEND : `${new Date(said.at).toISOString()} ${said.sentence}`}</Said>
       </p>
     </div>

@@ -45,8 +45,7 @@ export function Export({ filter, isDisabled }: { readonly filter: Values; readon
       preview={read}
       isReady={() => lines.length > 0}
       onConfirm={async () => {
-        const text = lines.map((line) => `${line}\n`).join('')
-        saveFile(`latchkey-${environment}-events.jsonl`, text, 'application/x-ndjson')
+        saveFile(`latchkey-${environment}-events.jsonl`, lines.join(''), 'application/x-ndjson')
         return `Saved ${counted(lines.length, 'line')}.`
       }}
     >

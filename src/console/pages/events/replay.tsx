@@ -30,20 +30,20 @@ export function Replay({ filter, ...button }: ReplayProps) {
       await new Promise((resolve) => setTimeout(resolve, ASKED_EVERY_MS))
       job = await get('/replays/{replayId}', { replayId: job.id }, signal)
     }
-    setRunning(null)
     if (job.summary !== null) return job.summary
     throw new Problem('replay', `The replay did not end. ${job.reason ?? ''} What it has done stays done.`)
   }
 
+  const ended = (): void => setRunning(null)
   const stop = (replayId: string) => send('delete', '/replays/{replayId}', { replayId })
   return (
     <Ask
       {...button}
       act="Replay"
       says={`Reads the stored bytes again with the rules of this version, in ${environment}. First it finds out what would follow, and changes nothing.`}
-      preview={async (_, signal) => <Effects of={await run(true, signal)} />}
+      preview={async (_, signal) => <Effects of={await run(true, signal).finally(ended)} />}
       onConfirm={async () => {
-        const { changed, gains, losses } = await run(false)
+        const { changed, gains, losses } = await run(false).finally(ended)
         refresh()
         return `Replayed: ${changed} read differently, ${gains} gained access and ${losses} lost it.`
       }}
