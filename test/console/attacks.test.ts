@@ -206,7 +206,8 @@ async function walk(daemon: ServedConsole, key: string, query = '') {
     for (const [name, value] of new URLSearchParams(query)) address.searchParams.set(name, value)
     await page.goto(address.href)
     await settle(page)
-    if ((await page.getByText('This page needs a key with the scope').count()) > 0)
+    // The first page is one that the key may see, if there is any.
+    if (view !== '/' && (await page.getByText('This page needs a key with the scope').count()) > 0)
       denied.push(view.split('?')[0] ?? '')
     acts.push(...(await page.locator('button').filter({ hasText: /…$/ }).allInnerTexts()))
     texts.push(...(await Promise.all(told.splice(0))))
