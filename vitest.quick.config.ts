@@ -11,7 +11,7 @@ export default mergeConfig(config, {
       'test/faults/**',
       'test/hazards/**',
       'test/client/**',
-      'test/console/{link,session,shell}.test.ts',
+      'test/console/{attacks,checkout,link,session,shell,tasks,walk}.test.ts',
       'test/daemon/**',
       'test/backfill/{asked-for,odd-service,walk}.test.ts',
       'test/recompute/**',

@@ -206,7 +206,8 @@ async function walk(daemon: ServedConsole, key: string, query = '') {
     for (const [name, value] of new URLSearchParams(query)) address.searchParams.set(name, value)
     await page.goto(address.href)
     await settle(page)
-    if ((await page.getByText('This page needs a key with the scope').count()) > 0)
+    // The first page is one that the key may see, if there is any.
+    if (view !== '/' && (await page.getByText('This page needs a key with the scope').count()) > 0)
       denied.push(view.split('?')[0] ?? '')
     acts.push(...(await page.locator('button').filter({ hasText: /…$/ }).allInnerTexts()))
     texts.push(...(await Promise.all(told.splice(0))))
@@ -246,16 +247,15 @@ describe('a key', () => {
     },
   )
 
-  it.each(['', 'environment=live'])(
-    'for the sandbox is told nothing live, asked for or not: %j',
-    async (query) => {
-      const daemon = await serveLive({ lk_sandbox: { environments: ['sandbox'] } })
+  it('for the sandbox is told nothing live, whether it asks for that or not', async () => {
+    const daemon = await serveLive({ lk_sandbox: { environments: ['sandbox'] } })
+    // The customer's id is in the address that is gone to, and so in what is said about it.
+    const live = ['private.example', 'evt_cus', 'crm-cus', 'pay_cus', 'sub_cus', accountId(1), '"live"']
+    for (const query of ['', 'environment=live']) {
       const { text } = await walk(daemon, 'lk_sandbox', query)
-      // The customer's id is in the address that is gone to, and so in what is said about it.
-      const live = ['private.example', 'evt_cus', 'crm-cus', 'pay_cus', 'sub_cus', accountId(1), '"live"']
-      expect(live.filter((word) => text.includes(word))).toEqual([])
-      const { text: all } = await walk(daemon, API_KEY, query)
-      expect(live.filter((word) => !all.includes(word))).toEqual([])
-    },
-  )
+      expect([query, live.filter((word) => text.includes(word))]).toEqual([query, []])
+    }
+    const { text: all } = await walk(daemon, API_KEY)
+    expect(live.filter((word) => !all.includes(word))).toEqual([])
+  })
 })

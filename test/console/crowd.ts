@@ -51,9 +51,8 @@ export async function storeCrowd(folder: string, customers: number): Promise<voi
   // Nobody else is here, and nobody wants a half of it.
   db.pragma('journal_mode = MEMORY')
   db.pragma('synchronous = OFF')
-  const [beginsAt, stepMs] = [Date.now() - 395 * DAY_MS, Math.floor((365 * DAY_MS) / customers)]
-  db.function('at_of', (n) => beginsAt + Number(n) * stepMs)
-  db.function('in_words', (at) => new Date(Number(at)).toISOString())
+  db.pragma('temp_store = MEMORY')
+  db.pragma('cache_size = -400000')
   db.function('sha256', (text) => createHash('sha256').update(String(text)).digest('hex'))
   db.function('signed', (text, at) => {
     const timestamp = String(Math.floor(Number(at) / 1000))
@@ -61,45 +60,64 @@ export async function storeCrowd(folder: string, customers: number): Promise<voi
     return JSON.stringify({ event: null, timestamp, signature })
   })
   db.transaction(() => {
-    for (const table of TABLES) copyRow(db, table, customers - 1)
+    db.prepare(
+      `create temp table others as
+      with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < @last),
+        dated as (select n, printf('%0${FIRST.length}d', n) as number, cast(@from + n * @step as integer) as at from numbers),
+        told as (select *, strftime('%Y-%m-%dT%H:%M:%fZ', at / 1000.0, 'unixepoch') as at_in_words from dated)
+      select *, ${textOf('body', body)} as body from told`,
+    ).run({
+      last: customers - 1,
+      from: Date.now() - 395 * DAY_MS,
+      step: Math.floor((365 * DAY_MS) / customers),
+      body,
+    })
+    for (const table of TABLES) copyRow(db, table)
   })()
   db.pragma('journal_mode = WAL')
   db.close()
 }
 
-type Cell = string | number | Buffer | null
-
-/** Writes copies of the one row of a table. */
-function copyRow(db: Sqlite.Database, table: string, copies: number): void {
+/** Writes the one row of a table once more for each of the others. */
+function copyRow(db: Sqlite.Database, table: string): void {
   const row = db.prepare(`select * from ${table}`).get() as Readonly<Record<string, Cell>>
   const names = Object.keys(row)
-  const told = names.map((name) => expressionOf(name, row[name] ?? null))
-  db.prepare(
-    `with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < @copies),
-      others as (select n, printf('%0${FIRST.length}d', n) as number, cast(at_of(n) as integer) as at from numbers)
-    insert into ${table} (${names.map((name) => `"${name}"`).join(', ')})
-    select ${told.join(', ')} from others`,
-  ).run({ ...row, body: String(row.body), copies })
+  const cells = names.map((name) => cellOf(name, row[name] ?? null))
+  const columns = names.map((name) => `"${name}"`).join(', ')
+  db.prepare(`insert into ${table} (${columns}) select ${cells.join(', ')} from others`).run(row)
 }
 
+type Cell = string | number | Buffer | null
+
 /** What the same column of another customer's row holds. */
-function expressionOf(name: string, value: Cell): string {
-  const text = `replace(replace(replace(@${name}, '${FIRST}', number), '${FIRST_AT}', at), '${FIRST_AT_IN_WORDS}', in_words(at))`
+function cellOf(name: string, value: Cell): string {
   switch (name) {
     case 'seq':
     case 'cursor':
       return `@${name} + n`
     case 'body':
-      return `cast(${text} as blob)`
+      return 'cast(body as blob)'
     case 'body_sha256':
-      return `sha256(${text.replace('@body_sha256', '@body')})`
+      return 'sha256(body)'
     case 'headers':
-      return `signed(${text.replace('@headers', '@body')}, at)`
+      return 'signed(body, at)'
     // It begins with the number of the event.
     case 'history':
-      return `replace(${text}, '[[1,', '[[' || (1 + n) || ',')`
+      return `replace(${textOf(name, String(value))}, '[[1,', '[[' || (1 + n) || ',')`
     default:
       if (value === FIRST_AT) return 'at'
-      return typeof value === 'string' ? text : `@${name}`
+      return typeof value === 'string' ? textOf(name, value) : `@${name}`
   }
+}
+
+/** The same text about another customer. */
+function textOf(name: string, text: string): string {
+  const changes = [
+    [FIRST, 'number'],
+    [String(FIRST_AT), 'at'],
+    [FIRST_AT_IN_WORDS, 'at_in_words'],
+  ] as const
+  return changes
+    .filter(([first]) => text.includes(first))
+    .reduce((told, [first, other]) => `replace(${told}, '${first}', ${other})`, `@${name}`)
 }

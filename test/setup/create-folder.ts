@@ -2,7 +2,7 @@ import { mkdtempSync, realpathSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** All tests together never hold a quarter of it. */
+/** All tests together hold some half of it at most: a store of 100,000 customers has a quarter. */
 const ROOM_BYTES = 2 ** 30
 
 /** Linux keeps this folder in memory. Tests wait for a disk longer than for a processor: every commit is synced. */
