@@ -8,11 +8,12 @@ import type { ControlDeps } from '../handlers/control.js'
 import { assertCanListen } from '../handlers/listeners.js'
 import { createMetrics } from '../operations/metrics.js'
 import type { PaymentsApiOptions } from '../payments-api/client.js'
-import { changeLogEpoch, formatCursor, latestCursor, readChangePage } from '../store/changes.js'
+import { changeLogEpoch, formatCursor, isLogBehind, latestCursor, readChangePage } from '../store/changes.js'
 import { policyInForce } from '../store/settings.js'
 import { openStore } from '../store/sqlite/store.js'
 import type { Tracing } from '../tracing.js'
 import { createCurrentConfig } from './current-config.js'
+import { createLogWatch } from './log-watch.js'
 import { type OpenThread, startWriter } from './start-writer.js'
 import type { StartedParts } from './started-parts.js'
 
@@ -73,6 +74,11 @@ export async function openParts(config: Config, deps: DaemonDeps, started: Start
   })
   started.add('changeStream', changeStream.stop)
   const wakes = [changeStream.wake]
+  const wakeAll = () => {
+    for (const one of wakes) one()
+  }
+  const watch = createLogWatch({ isBehind: () => isLogBehind(db), wake: wakeAll })
+  started.add('logWatch', watch.stop)
   return {
     config,
     clock,
@@ -94,9 +100,7 @@ export async function openParts(config: Config, deps: DaemonDeps, started: Start
     changeStream,
     wakes,
     /** Called after each change that may concern roles, groups or streams. */
-    wake(): void {
-      for (const one of wakes) one()
-    },
+    wake: store.shared === null ? wakeAll : watch.note,
   }
 }
 

@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import { createFailureLimit } from '../failure-limit.js'
 import type { Environment } from '../provider/event.js'
-import type { ChangePageQuery, ListedChange } from '../store/changes.js'
+import { type ChangePageQuery, type ListedChange, laterCursor } from '../store/changes.js'
 import { toJson } from './answers.js'
 import type { ApiKey } from './api-key.js'
 import { changeAnswer, withFeatures } from './changes.js'
@@ -118,7 +118,7 @@ export function createChangeStream(
     const events = Buffer.from(changes.map(eventOf).join(''))
     for (const client of group) {
       if (!clients.has(client)) continue
-      client.cursor = changes.at(-1)?.cursor ?? newest
+      client.cursor = changes.at(-1)?.cursor ?? laterCursor(after, newest)
       if (events.length > 0) client.out.write(events)
     }
     if (changes.length === PAGE) isWoken = true

@@ -5,7 +5,8 @@ import { type Selectable, sql } from 'kysely'
 import { NEVER_GRANTED } from '../entitlements/entitlement.js'
 import type { AccessSnapshot } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
-import { bulkInsert } from './bulk.js'
+import { bulkInsert, statementAbout } from './bulk.js'
+import { type Engine, engineOf } from './engine.js'
 import type { ChangesTable, Db, PersonKey, Tx } from './schema.js'
 import { getSetting, setSetting } from './settings.js'
 
@@ -26,18 +27,49 @@ export interface Change extends NewChange {
 
 const insert = bulkInsert('changes')
 
+const COLUMNS = sql`at, environment, customer_id, product_id, before, after, cause_kind, cause_event_id`
+
+/** With numbers from the place of their transaction on. */
+const insertPlaced = statementAbout(
+  ({ values: [n, ...values], from }) => sql`
+    insert into change_log (cursor, ${COLUMNS}) select place.first + ${n}, ${sql.join(values)}
+    ${from} cross join (select change_log_place() as first) as place`,
+)
+
+/** So many numbers lie between two transactions. */
+const PLACES = 4_096
+
+/** How many changes each transaction has appended, where it numbers them itself. */
+const appended = new WeakMap<Tx, number>()
+
 /** Appends in the order given. */
-export function appendChanges(trx: Tx, changes: readonly NewChange[]): Promise<void> {
-  const rows = changes.map(({ customerId, productId, before, after, cause, ...change }) => ({
-    ...change,
-    customer_id: customerId,
-    product_id: productId,
-    before: JSON.stringify(before),
-    after: JSON.stringify(after),
-    cause_kind: cause.kind,
-    cause_event_id: cause.eventId,
-  }))
-  return insert(trx, rows)
+export async function appendChanges(trx: Tx, changes: readonly NewChange[]): Promise<void> {
+  if (engineOf(trx).changeLog === 'changes') {
+    const rows = changes.map(({ customerId, productId, before, after, cause, ...change }) => ({
+      ...change,
+      customer_id: customerId,
+      product_id: productId,
+      before: JSON.stringify(before),
+      after: JSON.stringify(after),
+      cause_kind: cause.kind,
+      cause_event_id: cause.eventId,
+    }))
+    return insert(trx, rows)
+  }
+  for (let i = 0; i < changes.length; ) {
+    const from = appended.get(trx) ?? 0
+    const some = changes.slice(i, i + PLACES - (from % PLACES))
+    // What goes beyond the place uses up the number of the next transaction: no later one may have a lower place.
+    if (from >= PLACES) await sql`savepoint beyond`.execute(trx)
+    const rows = some.map(({ at, environment, customerId, productId, before, after, cause }, n) => {
+      const access = [JSON.stringify(before), JSON.stringify(after)]
+      return [from + n, at, environment, customerId, productId, ...access, cause.kind, cause.eventId]
+    })
+    await insertPlaced(trx, rows)
+    if (from >= PLACES) await sql`release savepoint beyond`.execute(trx)
+    appended.set(trx, from + some.length)
+    i += some.length
+  }
 }
 
 /** Selects changes. Instants are epoch milliseconds. */
@@ -92,11 +124,30 @@ export async function loadChangesOfTime(
   return [...ofSameInstant, ...later].slice(0, limit).map(changeOf)
 }
 
-/** The newest change of all environments; 0 before the first. */
-export async function latestCursor(db: Db): Promise<number> {
+/** The newest change of all environments that readers see; 0 before the first. It may go back for a moment. */
+export function latestCursor(db: Db): Promise<number> {
+  return highestIn(db, 'changes')
+}
+
+/** The newest committed change of all environments; 0 before the first. */
+export function newestCursor(db: Db): Promise<number> {
+  return highestIn(db, engineOf(db).changeLog)
+}
+
+async function highestIn(db: Db, log: Engine['changeLog']): Promise<number> {
   const { rows } = await sql<{ cursor: number }>`
-    select cursor from changes order by cursor desc limit 1`.execute(db)
+    select cursor from ${sql.table(log)} order by cursor desc limit 1`.execute(db)
   return rows[0]?.cursor ?? 0
+}
+
+/** Whether changes are committed that readers don't see yet. */
+export async function isLogBehind(db: Db): Promise<boolean> {
+  const { changeLog } = engineOf(db)
+  if (changeLog === 'changes') return false
+  const { rows } = await sql<{ isBehind: boolean }>`
+    select coalesce((select max(cursor) from change_log) > coalesce((select max(cursor) from changes), 0), false)
+      as "isBehind"`.execute(db)
+  return rows[0]?.isBehind ?? false
 }
 
 export function changeOf(row: Selectable<ChangesTable>): Change {
@@ -143,8 +194,16 @@ export function formatCursor(epoch: string, number: number): string {
 
 /** The number in a cursor; null: it is not of this epoch. */
 export function numberIn(epoch: string, cursor: string): number | null {
-  const [, given, digits] = /^(\w+)\.(\d{1,15})$/.exec(cursor) ?? []
-  return given === epoch && digits !== undefined ? Number(digits) : null
+  const [, given, digits] = /^(\w+)\.(\d{1,16})$/.exec(cursor) ?? []
+  const number = Number(digits)
+  return given === epoch && Number.isSafeInteger(number) ? number : null
+}
+
+/** The later of two places of one log, as users see them. */
+export function laterCursor(a: string, b: string): string {
+  const [epoch = ''] = a.split('.')
+  const [first, second] = [numberIn(epoch, a), numberIn(epoch, b)]
+  return first !== null && second !== null && second < first ? a : b
 }
 
 export interface ChangePageQuery extends ChangeFilter {
@@ -163,7 +222,7 @@ export interface ListedChange extends Omit<Change, 'cursor'> {
 export async function readChangePage(db: Db, { environment, after, limit, ...filter }: ChangePageQuery) {
   const epoch = await changeLogEpoch(db)
   const number = after === null ? 0 : numberIn(epoch, after)
-  if (number === null || number > (await latestCursor(db))) return null
+  if (number === null || number > (await newestCursor(db))) return null
   const isOfTime = filter.customerId === undefined && (filter.from !== undefined || filter.to !== undefined)
   const load = isOfTime ? loadChangesOfTime : loadChanges
   const changes = await load(db, environment, number, limit, filter)

@@ -9,6 +9,7 @@ import {
   type QuarantineReason,
 } from '../provider/event.js'
 import { bulkInsert, lookupAs, pipelined, statementAbout } from './bulk.js'
+import { engineOf } from './engine.js'
 import { newestSeq } from './event-walk.js'
 import {
   type BodyColumns,
@@ -117,8 +118,20 @@ const insert = bulkInsert('events')
 
 /** Rising numbers for so many new events: a source's history contains them before the events are stored. */
 export async function nextSeqs(trx: Tx, count: number): Promise<readonly number[]> {
-  const newest = await newestSeq(trx)
-  return Array.from({ length: count }, (_, i) => newest + 1 + i)
+  const [newest, drawn] = await pipelined([newestSeq(trx), engineOf(trx).drawSeqs(trx, count)])
+  // Version 1.0.0 numbers events itself, from the newest one on.
+  if (drawn !== null && (drawn[0] ?? Number.POSITIVE_INFINITY) <= newest) throw new SeqsBehindError()
+  return drawn ?? Array.from({ length: count }, (_, i) => newest + 1 + i)
+}
+
+/** An older version has stored events whose numbers it did not draw: `catchUpSeqs` in a transaction alone. */
+export class SeqsBehindError extends Error {}
+
+/** Has the next number drawn be after all that are stored. */
+export async function catchUpSeqs(trx: Tx): Promise<void> {
+  if (!engineOf(trx).isRemote) return
+  await sql`select setval('event_seqs', max(seq)) from events
+    having max(seq) > coalesce(pg_sequence_last_value('event_seqs'), 0)`.execute(trx)
 }
 
 /**

@@ -106,7 +106,7 @@ export const HAS_FAILED = sql`status in ('gone', 'given_up')`
 
 /** Of its change; 0 if it is no id of a message. */
 function numberOfMessage(id: string): number {
-  return Number(/^msg_\w+_(\d{1,15})$/.exec(id)?.[1] ?? 0)
+  return Number(/^msg_\w+_(\d{1,16})$/.exec(id)?.[1] ?? 0)
 }
 
 /** How long the log keeps a message that is not pending, from its change on. */

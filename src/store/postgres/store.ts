@@ -9,6 +9,7 @@ import type { Db } from '../schema.js'
 import { ensurePolicy } from '../settings.js'
 import { openPostgres, type PostgresOptions } from './dialect.js'
 import { type CommitListener, createLease, hear } from './instances.js'
+import { settleNumbers } from './numbers.js'
 
 const OLDEST_VERSION = 14
 
@@ -30,6 +31,7 @@ export async function openPostgresStore<Writer extends { close(): Promise<void> 
   await withCurrentSchema(options, async (db) => {
     await ensurePolicy(db, configured)
     await ensureChangeLogEpoch(db)
+    await settleNumbers(db)
   })
   const own = randomUUID()
   const writer = openWriter(openPostgres(options, 'write', { announcing: own }))
