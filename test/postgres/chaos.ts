@@ -1,4 +1,4 @@
-/* Three daemons on one PostgreSQL, behind a balancer, each of which is killed, stopped and cut off at random. */
+/* Four daemons on one PostgreSQL, behind a balancer, each of which is killed, stopped and cut off at random. */
 
 import { setTimeout as wait } from 'node:timers/promises'
 import pLimit from 'p-limit'
@@ -63,7 +63,7 @@ export async function startChaos(
 ): Promise<Chaos> {
   const calls: PlatformCall[] = []
   /** One of them can always serve. */
-  const inTrouble = pLimit(2)
+  const inTrouble = pLimit(3)
   const faults = { kill: 0, stop: 0, cut: 0, freeze: 0 }
   const shared = temporaryFolder()
   const database = await postgresAt(databaseIn(shared))
@@ -127,7 +127,7 @@ export async function startChaos(
     }
   }
 
-  const instances = await Promise.all(['one', 'two', 'three'].map(start))
+  const instances = await Promise.all(['one', 'two', 'three', 'four'].map(start))
   return {
     instances,
     calls,
