@@ -16,14 +16,7 @@ import {
   reopenErasures,
   saveErasures,
 } from '../store/erasures.js'
-import {
-  catchUpSeqs,
-  insertEvents,
-  type NewEvent,
-  nextSeqs,
-  recordDuplicates,
-  SeqsBehindError,
-} from '../store/events.js'
+import { insertEvents, type NewEvent, nextSeqs, recordDuplicates } from '../store/events.js'
 import type { Db, Tx } from '../store/schema.js'
 import { type Concerns, concernsOf, isErasure, isOf, locksOfAll } from './concerns.js'
 import type { Incoming, ManualAct, Receipt } from './delivery.js'
@@ -97,14 +90,10 @@ export function createBatchWriter(deps: BatchWriterDeps): WriteBatch {
       } catch (error) {
         if (error instanceof NotLockedError)
           held = new Map([...held, ...error.missing.map((lock) => [lockName(lock), lock] as const)])
-        else if (error instanceof SeqsBehindError) break
         else if (!hasMetAnother(error)) throw error
       }
     }
-    return alone(db, async (trx) => {
-      await catchUpSeqs(trx)
-      return write(trx, read, null)
-    })
+    return alone(db, (trx) => write(trx, read, null))
   }
 
   async function loadErased(trx: Tx): Promise<ErasedIds> {

@@ -119,13 +119,12 @@ const insert = bulkInsert('events')
 /** Rising numbers for so many new events: a source's history contains them before the events are stored. */
 export async function nextSeqs(trx: Tx, count: number): Promise<readonly number[]> {
   const [newest, drawn] = await pipelined([newestSeq(trx), engineOf(trx).drawSeqs(trx, count)])
-  // Version 1.0.0 numbers events itself, from the newest one on.
-  if (drawn !== null && (drawn[0] ?? Number.POSITIVE_INFINITY) <= newest) throw new SeqsBehindError()
-  return drawn ?? Array.from({ length: count }, (_, i) => newest + 1 + i)
+  if (drawn === null) return Array.from({ length: count }, (_, i) => newest + 1 + i)
+  // Version 1.0.0 numbers events itself, from the newest one on: those numbers are drawn, too, and left out.
+  const [first = Number.POSITIVE_INFINITY, last = 0] = [drawn[0], drawn.at(-1)]
+  if (first > newest) return drawn
+  return (await engineOf(trx).drawSeqs(trx, Math.max(0, newest - last) + count))?.slice(-count) ?? []
 }
-
-/** An older version has stored events whose numbers it did not draw: `catchUpSeqs` in a transaction alone. */
-export class SeqsBehindError extends Error {}
 
 /** Has the next number drawn be after all that are stored. */
 export async function catchUpSeqs(trx: Tx): Promise<void> {
