@@ -10,6 +10,7 @@ FROM node:24-slim
 WORKDIR /opt/latchkey
 COPY package.json config.example.json config.schema.json openapi.html openapi.json ./
 COPY bin bin
+COPY console console
 COPY --from=build /opt/latchkey/node_modules node_modules
 COPY --from=build /opt/latchkey/dist dist
 RUN ln -s /opt/latchkey/bin/latchkey.js /usr/local/bin/latchkey && install -d -o node -g node /var/lib/latchkey

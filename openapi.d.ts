@@ -208,6 +208,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/products": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The products of the config and those that customers have, with how many have access now.
+         * @description Needs a key with the scope `read`.
+         */
+        get: operations["listProducts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/products/{productId}/customers": {
         parameters: {
             query?: never;
@@ -1024,6 +1044,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Deliveries a minute in the last hour, how fast they were acknowledged, and the silence of each endpoint.
+         * @description Needs a key with the scope `admin`.
+         */
+        get: operations["getDeliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/openapi.json": {
         parameters: {
             query?: never;
@@ -1144,6 +1184,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/console/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What the key may do, and what is configured: what the console shows beside data.
+         * @description Needs a key, of any scope.
+         */
+        get: operations["getConsoleSession"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/console/links": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A link that opens the console signed in with this key: once, and within a minute.
+         * @description Needs a key with the scope `admin` for both environments.
+         */
+        post: operations["createConsoleLink"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export interface webhooks {
     "entitlement.granted": {
@@ -1237,6 +1317,7 @@ export interface components {
             cursor: string;
             entitlements: components["schemas"]["Entitlement"][];
             features: components["schemas"]["Feature"][];
+            calls?: components["schemas"]["PlatformCall"][];
         };
         Change: {
             cursor: string;
@@ -1259,6 +1340,23 @@ export interface components {
             externalRef?: string;
             productId?: string;
             feature?: string;
+        };
+        ConsoleSession: {
+            key: string;
+            scopes: ("read" | "write" | "events" | "metrics" | "admin")[];
+            environments: components["schemas"]["Environment"][];
+            expiresAt: string | null;
+            version: string;
+            endpoints: {
+                name: string;
+                environment: components["schemas"]["Environment"];
+            }[];
+            products: {
+                id: string;
+                name: string | null;
+                features: string[];
+            }[];
+            targets: string[];
         };
         Customer: {
             customerId: string;
@@ -1399,6 +1497,33 @@ export interface components {
                 done: number;
                 total: number;
             } | null;
+        };
+        Deliveries: {
+            minutes: {
+                /** Format: date-time */
+                at: string;
+                applied: number;
+                ignored: number;
+                held: number;
+                quarantined: number;
+                duplicate: number;
+                refused: number;
+                notStored: number;
+            }[];
+            acknowledged: {
+                count: number;
+                p50Ms: number;
+                p95Ms: number;
+                p99Ms: number;
+            } | null;
+            endpoints: {
+                name: string;
+                environment: components["schemas"]["Environment"];
+                lastEventAt: string | null;
+                usualIntervalMs: number | null;
+                unusualAfterMs: number | null;
+                isUnusual: boolean;
+            }[];
         };
         /** @enum {string} */
         EndReason: "failed" | "refunded" | "charged_back" | "voided" | "expired" | "canceled" | "completed" | "lapsed" | "moved" | "revoked";
@@ -3377,6 +3502,49 @@ export interface operations {
             503: components["responses"]["not_stored-or-store_unavailable"];
         };
     };
+    listProducts: {
+        parameters: {
+            query?: {
+                /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
+                environment?: components["schemas"]["Environment"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        environment: components["schemas"]["Environment"];
+                        products: {
+                            productId: string;
+                            name: string | null;
+                            configured: boolean;
+                            features: string[];
+                            targets: string[];
+                            active: number;
+                        }[];
+                    };
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["key_expired-or-unauthorized"];
+            403: components["responses"]["forbidden"];
+            408: components["responses"]["body_incomplete"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unavailable"];
+        };
+    };
     listProductCustomers: {
         parameters: {
             query?: {
@@ -3620,6 +3788,8 @@ export interface operations {
             query?: {
                 /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
                 environment?: components["schemas"]["Environment"];
+                /** @description Checks every line and stores nothing. */
+                dryRun?: boolean;
             };
             header?: {
                 /** @description The same act under the same key is done once. */
@@ -3722,6 +3892,8 @@ export interface operations {
             query?: {
                 /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
                 environment?: components["schemas"]["Environment"];
+                /** @description Checks every line and stores nothing. */
+                dryRun?: boolean;
             };
             header?: {
                 /** @description The same act under the same key is done once. */
@@ -3773,6 +3945,8 @@ export interface operations {
             query?: {
                 /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
                 environment?: components["schemas"]["Environment"];
+                /** @description Checks every line and stores nothing. */
+                dryRun?: boolean;
             };
             header?: {
                 /** @description The same act under the same key is done once. */
@@ -3826,6 +4000,8 @@ export interface operations {
             query?: {
                 /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
                 environment?: components["schemas"]["Environment"];
+                /** @description Checks every line and stores nothing. */
+                dryRun?: boolean;
             };
             header?: {
                 /** @description The same act under the same key is done once. */
@@ -3875,6 +4051,8 @@ export interface operations {
             query?: {
                 /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
                 environment?: components["schemas"]["Environment"];
+                /** @description Checks every line and stores nothing. */
+                dryRun?: boolean;
             };
             header?: {
                 /** @description The same act under the same key is done once. */
@@ -3925,6 +4103,8 @@ export interface operations {
             query?: {
                 /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
                 environment?: components["schemas"]["Environment"];
+                /** @description Checks every line and stores nothing. */
+                dryRun?: boolean;
             };
             header?: {
                 /** @description The same act under the same key is done once. */
@@ -3976,6 +4156,8 @@ export interface operations {
             query?: {
                 /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
                 environment?: components["schemas"]["Environment"];
+                /** @description Checks every line and stores nothing. */
+                dryRun?: boolean;
             };
             header?: {
                 /** @description The same act under the same key is done once. */
@@ -4889,6 +5071,7 @@ export interface operations {
                     "application/json": {
                         inForce: components["schemas"]["Policy"];
                         configured: components["schemas"]["Policy"];
+                        fingerprint: string;
                         unfinishedRebuild: boolean;
                     };
                 };
@@ -5841,6 +6024,39 @@ export interface operations {
             503: components["responses"]["store_unavailable"];
         };
     };
+    getDeliveries: {
+        parameters: {
+            query?: {
+                /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
+                environment?: components["schemas"]["Environment"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Deliveries"];
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["key_expired-or-unauthorized"];
+            403: components["responses"]["forbidden"];
+            408: components["responses"]["body_incomplete"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unavailable"];
+        };
+    };
     getApiDescription: {
         parameters: {
             query?: never;
@@ -6002,6 +6218,73 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Keys"];
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["key_expired-or-unauthorized"];
+            403: components["responses"]["forbidden"];
+            408: components["responses"]["body_incomplete"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unavailable"];
+        };
+    };
+    getConsoleSession: {
+        parameters: {
+            query?: {
+                /** @description The environment that the request is about. If omitted: the only one of the key, else the only one with an endpoint, else live. */
+                environment?: components["schemas"]["Environment"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConsoleSession"];
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["key_expired-or-unauthorized"];
+            403: components["responses"]["forbidden"];
+            408: components["responses"]["body_incomplete"];
+            429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unavailable"];
+        };
+    };
+    createConsoleLink: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        path: string;
+                        /** Format: date-time */
+                        expiresAt: string;
+                    };
                 };
             };
             400: components["responses"]["invalid_request"];

@@ -11,6 +11,7 @@ export default mergeConfig(config, {
       'test/faults/**',
       'test/hazards/**',
       'test/client/**',
+      'test/console/{link,session,shell}.test.ts',
       'test/daemon/**',
       'test/backfill/{asked-for,odd-service,walk}.test.ts',
       'test/recompute/**',

@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 import type { Migration } from 'kysely/migration'
+import { storedLookup } from './lookup-value.js'
 
 /** Bounds memory. */
 const CHUNK = 1_000
@@ -25,7 +26,7 @@ export function userNames(): Migration {
           const facts: Readonly<Record<string, { readonly value: string }>> = JSON.parse(row.facts)
           return NAMES.flatMap((name) => {
             const value = facts[name]?.value.toLowerCase()
-            return value === undefined ? [] : [[row.environment, name, value, row.customer_id]]
+            return value === undefined ? [] : [[row.environment, name, storedLookup(value), row.customer_id]]
           })
         })
         if (found.length > 0)

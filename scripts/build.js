@@ -32,7 +32,7 @@ if (module.stripTypeScriptTypes === undefined) {
 }
 
 // A production install lacks the bundler: the same program, file by file, starts more slowly. CommonJS is for apps, which
-// install the package as it is packed.
+// install the package as it is packed. The console is built already: see build-console.js.
 const bundler = await import('rolldown').catch(() => null)
 const built = bundler === null ? withoutTypes() : await bundled(bundler)
 for (const [name, text] of built) write(name, text)
@@ -77,7 +77,9 @@ async function bundlesOf(rolldown, entries, chunks, formats) {
 
 /** Removes the types, which Node can do by itself. Lines and columns stay where they are. */
 function withoutTypes() {
-  const sources = ['src', 'migrations'].flatMap(filesIn).filter((name) => name.endsWith('.ts'))
+  const sources = ['src', 'migrations']
+    .flatMap(filesIn)
+    .filter((name) => name.endsWith('.ts') && !name.startsWith(join('src', 'console')))
   return new Map(
     sources.map((name) => [
       join('dist', name.replace(/\.ts$/, '.js')),

@@ -22,6 +22,8 @@ export const ERRORS = {
   store_unavailable: [503, 'Store unavailable'],
   unauthorized: [401, 'Unauthorized'],
   key_expired: [401, 'API key expired'],
+  session_ended: [401, 'Session ended'],
+  origin_refused: [403, 'Origin refused'],
   forbidden: [403, 'Forbidden'],
   invalid_request: [400, 'Invalid request'],
   customer_not_found: [404, 'Customer not found'],

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize, relative } from 'node:path'
 import { describe, expect, it } from 'vitest'
 
@@ -18,6 +18,8 @@ const MAY_IMPORT: Readonly<
   'node-http': { code: [] },
   // What an app runs: it knows the daemon by its API alone.
   client: { code: [], typesOf: ['openapi'] },
+  // What a browser runs: likewise.
+  console: { code: [], typesOf: ['openapi'] },
   provider: { code: ['errors'] },
   entitlements: { code: ['provider'] },
   // The other side of the wire: it knows the wire alone, and nothing of the daemon knows it.
@@ -127,9 +129,10 @@ const MAY_IMPORT: Readonly<
 const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   errors: [],
   client: [],
+  console: [/^preact(\/hooks)?$/, /^@preact\/signals$/, /^openapi-fetch$/, /^uplot$/],
   provider: [/^zod$/, /^node:crypto$/],
   entitlements: [],
-  migrations: [/^kysely(\/migration)?$/],
+  migrations: [/^kysely(\/migration)?$/, /^node:crypto$/],
 }
 
 interface Import {
@@ -143,7 +146,7 @@ const IMPORT_CALL = /\bimport\('([^']+)'\)/g
 
 const files = ['src', 'migrations'].flatMap((folder) =>
   readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.ts'))
+    .filter((name) => /\.tsx?$/.test(name))
     .map((name) => join(folder, name)),
 )
 const sourceOf = new Map(files.map((file) => [file, readFileSync(join(ROOT, file), 'utf8')]))
@@ -169,7 +172,9 @@ function importsOf(file: string): Import[] {
 
 function fileNamed(specifier: string, from: string): string {
   if (!specifier.startsWith('.')) return specifier
-  return normalize(join(dirname(from), specifier)).replace(/\.js$/, '.ts')
+  const path = normalize(join(dirname(from), specifier))
+  const inTsx = path.replace(/\.js$/, '.tsx')
+  return existsSync(join(ROOT, inTsx)) ? inTsx : path.replace(/\.js$/, '.ts')
 }
 
 function onlyTypes(clause: string): boolean {
@@ -185,7 +190,7 @@ function partOf(file: string): string {
     relative('.', file)
       .replace(/^src\//, '')
       .split('/')[0]
-      ?.replace(/\.ts$/, '') ?? ''
+      ?.replace(/\.tsx?$/, '') ?? ''
   )
 }
 
@@ -224,7 +229,7 @@ function packagesOf(loaded: readonly string[]): readonly string[] {
   return [...new Set(found.map(({ to }) => to))].filter((name) => !name.startsWith('node:')).sort()
 }
 
-const isOwn = ({ to }: Import) => to.endsWith('.ts')
+const isOwn = ({ to }: Import) => /\.tsx?$/.test(to)
 
 describe('the architecture', () => {
   it('has files to look at, and imports between them', () => {
@@ -298,7 +303,8 @@ describe('the architecture', () => {
       'src/log.ts',
     ]
     const callers = imports.filter(({ when }) => when === 'run').map(({ from }) => from)
-    expect(callers.filter((file) => partOf(file) !== 'cli' && !LAZY.includes(file))).toEqual([])
+    const others = callers.filter((file) => !['cli', 'console'].includes(partOf(file)))
+    expect(others.filter((file) => !LAZY.includes(file))).toEqual([])
   })
 
   it('loads for every command line only what says which commands there are', () => {
@@ -333,6 +339,7 @@ describe('the architecture', () => {
     const readers = files.filter((file) =>
       /\bDate\.now\(|\bnew Date\(\)|\bprocess\.env\b/.test(sourceOf.get(file) ?? ''),
     )
-    expect(readers.filter((file) => partOf(file) !== 'cli')).toEqual(['src/index.ts'])
+    const others = readers.filter((file) => partOf(file) !== 'cli')
+    expect(others.sort()).toEqual(['src/console/now.ts', 'src/index.ts'])
   })
 })

@@ -34,6 +34,7 @@ const MAY_HOLD = [
   /^LICENSE$/,
   /^(?:package|openapi|config\.example|config\.schema)\.json$/,
   /^openapi\.html$/,
+  /^console\/(?:index\.html|assets\/[\w.-]+-[0-9a-f]+\.(?:js|css|svg|txt))$/,
   /^bin\/latchkey\.js$/,
   /^dist\/src\/[\w/.-]+\.js$/,
   /^dist\/src\/client\/[\w/]+\.cjs$/,
@@ -44,8 +45,8 @@ const MAY_HOLD = [
   /^examples\/[\w/-]+\.(?:js|json|php|py|tsx?)$/,
 ]
 
-/** Packed it has some 770 kB. Much more means that something came in that nobody needs. */
-const MOST_BYTES = 800_000
+/** Packed it has some 880 kB, 75 of it the console. Much more means that something came in that nobody needs. */
+const MOST_BYTES = 930_000
 
 const CONSUMER = `
 import { createServer } from 'node:http'
@@ -220,6 +221,7 @@ it('the package holds what it needs and no more, and works in an empty folder', 
     'LICENSE',
     'docs/embedding.md',
     'openapi.html',
+    'console/index.html',
     'dist/licenses/zod.txt',
     'dist/licenses/kysely.txt',
   ]
@@ -280,7 +282,6 @@ describe('an app in CommonJS', () => {
     const older = join(ROOT, 'node_modules', 'oazapfts', 'node_modules', 'typescript', 'bin', 'tsc')
     for (const [compiler, options] of [
       [tool('tsc'), { module: 'node16' }],
-      [older, { module: 'node16' }],
       [older, { module: 'commonjs', moduleResolution: 'node10', esModuleInterop: true }],
     ] as const) {
       const compilerOptions = { ...STRICT.compilerOptions, noEmit: false, outDir: 'out', ...options }

@@ -24,6 +24,7 @@ import { ensurePolicy } from '../src/store/settings.js'
 import { openDatabase } from '../src/store/sqlite/dialect.js'
 import { createFolder } from './setup/create-folder.js'
 import { openKeptThread } from './setup/kept-threads.js'
+import { putNewStoreUnlessBegun } from './setup/new-store.js'
 
 // Folders and configs
 
@@ -109,10 +110,12 @@ export function postgresAt(
   const name = `latchkey_${createHash('sha256').update(file).digest('hex').slice(0, 32)}`
   const url = new URL(inject('postgresUrl'))
   url.pathname = `/${name}`
-  const options = onServer(`create database ${name} template ${template}`).then(() => {
-    atEnd(() => onServer(`drop database ${name} with (force)`))
-    return { url: url.href, connections: 12, statementTimeoutMs: 30_000 }
-  })
+  const options = onServer(`create database ${name} template ${template} ${inject('postgresCopying')}`).then(
+    () => {
+      atEnd(() => onServer(`drop database ${name} with (force)`))
+      return { url: url.href, connections: 12, statementTimeoutMs: 30_000 }
+    },
+  )
   made.set(file, options)
   return options
 }
@@ -272,10 +275,13 @@ export function latchkey(...args: readonly string[]): readonly string[] {
   return [process.execPath, join(ROOT, 'bin', 'latchkey.js'), ...args]
 }
 
+/** What all programs find in their environment. */
+export const SHARED_ENV = { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE }
+
 export interface ProgramOptions {
   /** Where it runs, and what it takes for its home. */
   readonly folder: string
-  /** All that it finds in its environment, beside `PATH` and `HOME`. */
+  /** All that it finds in its environment, beside what all find, and `HOME`. */
   readonly env?: Readonly<Record<string, string>>
 }
 
@@ -297,7 +303,7 @@ export function startProgram(
   const [file = '', ...args] = command
   const child = spawn(file, args, {
     cwd: folder,
-    env: { PATH: process.env.PATH, HOME: folder, ...env },
+    env: { ...SHARED_ENV, HOME: folder, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
   })
@@ -388,6 +394,7 @@ export async function serveHere(
   { env = {}, now = Date.now }: Pick<RunOptions, 'env' | 'now'> = {},
 ): Promise<DaemonHere> {
   const given = { LATCHKEY_PORT: '0', ...(await databaseEnv(folder)), ...env }
+  if (ENGINE === 'sqlite') await putNewStoreUnlessBegun(databaseIn(folder))
   const load = () => loadConfig({ path: join(folder, 'config.json'), env: given }).config
   const lines: string[] = []
   const log = createLogger('debug', { write: (line) => void lines.push(line) })

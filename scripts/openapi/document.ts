@@ -7,8 +7,10 @@ import * as answers from '../../src/handlers/answers.js'
 import { ID_BOUNDS, LINES_TYPE } from '../../src/handlers/body.js'
 import { changeAnswer } from '../../src/handlers/changes.js'
 import { check } from '../../src/handlers/checks.js'
+import { consoleSession } from '../../src/handlers/console.js'
 import * as control from '../../src/handlers/control.js'
 import * as customers from '../../src/handlers/customers.js'
+import { deliveriesAnswer } from '../../src/handlers/deliveries.js'
 import * as entitlements from '../../src/handlers/entitlements.js'
 import * as events from '../../src/handlers/events.js'
 import { doctorAnswer } from '../../src/handlers/health.js'
@@ -67,6 +69,8 @@ const NAMED: Readonly<Record<string, z.ZodType>> = {
   DaemonStatus: control.statusAnswer,
   Reloaded: control.reloaded,
   Keys: control.keysAnswer,
+  ConsoleSession: consoleSession,
+  Deliveries: deliveriesAnswer,
   Problem: problem,
 }
 
@@ -214,14 +218,20 @@ function operationOf(route: Route<never>, tag: string, made: Made): Operation {
     ? 'Needs a signature.'
     : scope === null
       ? 'Needs no key.'
-      : `Needs a key with the scope \`${scope}\`${both ? ' for both environments' : ''}.`
+      : scope === 'any'
+        ? 'Needs a key, of any scope.'
+        : `Needs a key with the scope \`${scope}\`${both ? ' for both environments' : ''}.`
   const example = EXAMPLES[operationId]?.body
   return {
     operationId,
     tags: [tag],
     summary,
     description: rights,
-    security: isSigned ? [{ signature: [] }] : scope === null ? [] : [{ key: [scope] }],
+    security: isSigned
+      ? [{ signature: [] }]
+      : scope === null
+        ? []
+        : [{ key: scope === 'any' ? [] : [scope] }],
     parameters: parametersOf(route, made),
     ...(body !== undefined && {
       requestBody: {

@@ -51,6 +51,8 @@ export interface BackfillsDeps {
   /** Null: `provider.<environment>` is not configured. */
   readonly apiFor: (environment: Environment) => PaymentsApi | null
   readonly db: Db
+  /** Gives a walk a connection for all that it reads. */
+  readonly readApart: <T>(work: (db: Db) => Promise<T>) => Promise<T>
   readonly ingest: LedgerDeps['ingest']
   /** How far ahead of its receipt an event of an environment may be dated, by any of its endpoints. */
   readonly aheadAtMostMs: (environment: Environment) => number
@@ -251,7 +253,7 @@ function busy(environment: Environment): LatchkeyError {
 /** Runs a backfill from where it is to its saved end, whatever that is. */
 async function runToEnd(
   own: Running,
-  { apiFor, db, ingest, aheadAtMostMs, writes, clock, log }: BackfillsDeps,
+  { apiFor, db, readApart, ingest, aheadAtMostMs, writes, clock, log }: BackfillsDeps,
 ): Promise<void> {
   const { signal } = own.stopping
   const { id, plan } = own.run
@@ -274,21 +276,23 @@ async function runToEnd(
   try {
     const api = apiFor(environment)
     if (api === null) throw new LatchkeyError('payments_api_not_configured', NOT_CONFIGURED)
-    const result = await walk({
-      ...{ api, db, ingest, clock, signal },
-      aheadAtMostMs: aheadAtMostMs(environment),
-      run: () => own.run,
-      async save(change, keeps = []) {
-        signal.throwIfAborted()
-        const run = { ...own.run, ...change }
-        const seconds = (clock() - first.at) / 1000
-        const done = readIn(run) - first.read
-        const next = { ...run, perSecond: seconds > 0 && done > 0 ? done / seconds : null }
-        await writes.save({ environment, id, record: recordOf(next), keeps })
-        own.run = next
-        signal.throwIfAborted()
-      },
-    })
+    const result = await readApart((apart) =>
+      walk({
+        ...{ api, db: apart, ingest, clock, signal },
+        aheadAtMostMs: aheadAtMostMs(environment),
+        run: () => own.run,
+        async save(change, keeps = []) {
+          signal.throwIfAborted()
+          const run = { ...own.run, ...change }
+          const seconds = (clock() - first.at) / 1000
+          const done = readIn(run) - first.read
+          const next = { ...run, perSecond: seconds > 0 && done > 0 ? done / seconds : null }
+          await writes.save({ environment, id, record: recordOf(next), keeps })
+          own.run = next
+          signal.throwIfAborted()
+        },
+      }),
+    )
     signal.throwIfAborted()
     await end({ ...own.run, outcome: { state: 'done', endedAt: clock(), result } }, true)
     const { sample: _, ...changes } = result.access

@@ -38,6 +38,7 @@ export function createHydrate({ db, apis, ingest, noteAsked, clock, log, ...deps
     const { reportById } = createReports({
       ...{ api, db, clock, ledger, rest, signal, aheadAtMostMs },
       by: 'hydrate',
+      newestBefore: Number.POSITIVE_INFINITY,
     })
     let completed = 0
     for (;;) {

@@ -1,17 +1,19 @@
 /* The stored events that reports are decided by, and where reported events go: into the store. */
 
 import { setTimeout as wait } from 'node:timers/promises'
+import { sql } from 'kysely'
 import { isChange } from '../entitlements/entitlement.js'
-import type { AccessSnapshot } from '../entitlements/model.js'
 import { sourceKey } from '../entitlements/source-of.js'
 import { isLatchkeyError } from '../errors.js'
 import type { Receipt } from '../ingest/delivery.js'
 import { BACKFILL_ENDPOINT } from '../provider/endpoint.js'
 import type { Environment } from '../provider/event.js'
 import { isReportedEventId } from '../provider/ids.js'
+import { isJsonObject, parseJsonBody } from '../provider/json.js'
 import { compareText } from '../provider/order.js'
 import { type AccessDifference, type DifferenceSummary, summarise } from '../recompute/run.js'
-import { latestCursor, loadChanges } from '../store/changes.js'
+import { type Change, latestCursor, loadChanges, loadChangesOfCustomers } from '../store/changes.js'
+import { engineOf } from '../store/engine.js'
 import { newestSeq, walkEvents } from '../store/event-walk.js'
 import type { DeliveryInput } from '../store/events.js'
 import type { Db } from '../store/schema.js'
@@ -50,12 +52,27 @@ const TRY_AGAIN_MS = 1_000
 
 const ACCESS_SAMPLE = 100
 
-/** In the order of customers and products, so that a dry run and what it announces show the same examples. */
-export function summaryOf(changed: readonly AccessDifference[]): DifferenceSummary {
-  const inOrder = [...changed].sort(
-    (a, b) => compareText(a.customerId, b.customerId) || compareText(a.productId, b.productId),
-  )
-  return summarise(inOrder, ACCESS_SAMPLE).all
+const compare = (a: AccessDifference, b: AccessDifference): number =>
+  compareText(a.customerId, b.customerId) || compareText(a.productId, b.productId)
+
+/**
+ * Adds up differences, each once. The examples are the first in the order of customers and products, so that a dry run
+ * and what it announces show the same ones.
+ */
+export function createSummary() {
+  let sum: DifferenceSummary = { gains: 0, losses: 0, otherwise: 0, sample: [] }
+  return {
+    add(more: readonly AccessDifference[]): void {
+      const { gains, losses, otherwise } = summarise(more).all
+      sum = {
+        gains: sum.gains + gains,
+        losses: sum.losses + losses,
+        otherwise: sum.otherwise + otherwise,
+        sample: [...sum.sample, ...more].sort(compare).slice(0, ACCESS_SAMPLE),
+      }
+    },
+    summary: (): DifferenceSummary => sum,
+  }
 }
 
 /** Of the store itself. */
@@ -87,10 +104,10 @@ export function createLedger(
         await Promise.all(batch)
       }
     },
-    result: async (run) => ({
-      stored: await countStored(db, run),
-      access: summaryOf(await accessChanged(db, run)),
-    }),
+    async result(run) {
+      const { stored, foreign } = await countStored(db, run)
+      return { stored, access: await accessChanged(db, run, foreign) }
+    },
   }
 }
 
@@ -107,47 +124,84 @@ async function loadStored(db: Db, environment: Environment, records: readonly Re
   return { links, histories: new Map(histories) }
 }
 
-/** By type. Counted in the store, so that a run that was killed counts what it had stored, too. */
+/**
+ * What a backfill has stored: how many events of each type; and what was reported meanwhile for held events, which is not
+ * its own. Counted in the store, so that a run that was killed counts what it had stored, too.
+ */
 async function countStored(db: Db, { plan, newestSeq: before }: Backfill) {
   const filter = { environment: plan.environment, endpoint: BACKFILL_ENDPOINT }
   const any = { disposition: null, type: null, customerId: null, from: null, to: null }
-  const counts: Record<string, number> = {}
+  const stored: Record<string, number> = {}
+  const foreign = new Set<string>()
   for await (const { matching } of walkEvents(db, { ...any, ...filter }, 'oldest first', before)) {
-    for (const type of await typesOf(db, matching)) counts[type] = (counts[type] ?? 0) + 1
+    for (const { event_id: id, type, body } of await loadReported(db, matching)) {
+      if (type === null || !isReportedEventId(id)) continue
+      if (body !== null && isByHydrate(body)) foreign.add(id)
+      else stored[type] = (stored[type] ?? 0) + 1
+    }
   }
-  return counts
+  return { stored, foreign }
 }
 
-async function typesOf(db: Db, seqs: readonly number[]): Promise<readonly string[]> {
+const BY_HYDRATE = Buffer.from('"by":"hydrate"')
+
+/** Bodies only where they seem to say that they were reported for a held event. */
+async function loadReported(db: Db, seqs: readonly number[]) {
   if (seqs.length === 0) return []
-  const rows = await db.selectFrom('events').select('type').where('seq', 'in', seqs).execute()
-  return rows.flatMap(({ type }) => type ?? [])
+  const { rows } = await sql<{ event_id: string; type: string | null; body: Buffer | null }>`
+    select event_id, type, case when ${engineOf(db).contains('body', BY_HYDRATE)} then body end as body
+    from events where seq in (${sql.join(seqs)})`.execute(db)
+  return rows
+}
+
+/** A record may hold the same words. */
+function isByHydrate(body: Buffer): boolean {
+  const json = parseJsonBody(body)
+  const reported = json.ok ? json.object.reported : null
+  return isJsonObject(reported) && reported.by === 'hydrate'
 }
 
 const CHANGES_AT_ONCE = 500
 
-/** Between what each entitlement was before the first report, and what it was after the last. */
-async function accessChanged(db: Db, { plan, newestChange }: Backfill): Promise<readonly AccessDifference[]> {
-  const { environment } = plan
-  const changed = new Map<
-    string,
-    { customerId: string; productId: string; before: AccessSnapshot; after: AccessSnapshot }
-  >()
+/**
+ * Between what each entitlement was before the first report, and what it was after the last. Customer by customer, in
+ * pages: all of them would take much memory.
+ */
+async function accessChanged(
+  db: Db,
+  { plan: { environment }, newestChange }: Backfill,
+  foreign: ReadonlySet<string>,
+): Promise<DifferenceSummary> {
+  const summary = createSummary()
   for (let after = newestChange; ; ) {
-    const changes = await loadChanges(db, environment, after, CHANGES_AT_ONCE)
-    const last = changes.at(-1)
-    if (last === undefined) break
-    for (const { customerId, productId, before, after: is, cause } of changes) {
-      if (cause.eventId === null || !isReportedEventId(cause.eventId)) continue
-      const name = JSON.stringify([customerId, productId])
-      const was = changed.get(name)?.before ?? before
-      changed.set(name, { customerId, productId, before: was, after: is })
+    const page = await loadChanges(db, environment, after, CHANGES_AT_ONCE)
+    const last = page.at(-1)
+    if (last === undefined) return summary.summary()
+    const customerIds = page.map(({ customerId }) => customerId)
+    const changes = await loadChangesOfCustomers(db, environment, customerIds)
+    const since = changes.filter(({ cursor }) => cursor > newestChange)
+    for (const own of Map.groupBy(since, ({ customerId }) => customerId).values()) {
+      // Those of an earlier page were counted with it.
+      if ((own[0]?.cursor ?? 0) > after) summary.add(differencesOf(own, foreign))
     }
     after = last.cursor
   }
-  return [...changed.values()]
-    .filter(({ before, after }) => isChange(before, after))
-    .map((one) => ({ environment, ...one }))
+}
+
+/** What reports have changed for one customer. */
+function differencesOf(
+  changes: readonly Change[],
+  foreign: ReadonlySet<string>,
+): readonly AccessDifference[] {
+  const reported = changes.filter(
+    ({ cause: { eventId } }) => eventId !== null && isReportedEventId(eventId) && !foreign.has(eventId),
+  )
+  return [...Map.groupBy(reported, ({ productId }) => productId).values()].flatMap((own) => {
+    const [first, last] = [own[0], own.at(-1)]
+    if (first === undefined || last === undefined || !isChange(first.before, last.after)) return []
+    const { environment, customerId, productId, before } = first
+    return { environment, customerId, productId, before, after: last.after }
+  })
 }
 
 /** Where a run begins, to tell later what came of it. */

@@ -7,6 +7,7 @@
 import type { HistoryEvent } from '../entitlements/history.js'
 import type { SourceKey } from '../entitlements/model.js'
 import { type PaymentLink, sourceKey } from '../entitlements/source-of.js'
+import { isReportedEventId } from '../provider/ids.js'
 import type { JsonObject } from '../provider/json.js'
 import { reportPayment } from './payment.js'
 import { paymentRecord, subscriptionRecord } from './record.js'
@@ -39,6 +40,25 @@ export function sourcesOf({ kind, json }: ReadRecord, links: Stored['links']): r
   const named = [links.get(id)?.subscriptionId, subscriptionId].filter((one) => typeof one === 'string')
   const subscriptions = [...new Set(named)].map((one): SourceKey => ({ kind: 'subscription', id: one }))
   return [{ kind, id }, ...subscriptions]
+}
+
+/**
+ * How many events were reported of a record since an event was the newest: where work was broken off and goes on, it finds
+ * again what it has stored itself.
+ */
+export function reportedSince(
+  record: ReadRecord,
+  { links, histories }: Stored,
+  newestBefore: number,
+): number {
+  const { id } = record.json
+  const isOwn = (event: HistoryEvent) =>
+    record.kind === 'subscription'
+      ? event.subject === 'subscription'
+      : event.subject === 'payment' && event.paymentId === id
+  return sourcesOf(record, links)
+    .flatMap((key) => histories.get(sourceKey(key)) ?? [])
+    .filter((event) => event.seq > newestBefore && isReportedEventId(event.id) && isOwn(event)).length
 }
 
 /**

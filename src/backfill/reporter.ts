@@ -123,6 +123,8 @@ export function createReporter(recordId: string, known: readonly HistoryEvent[],
   }
 }
 
+const UTF8 = new TextEncoder()
+
 /**
  * The event of a type that a record is evidence of; null if it could not be used. Its id is the same whenever the record
  * is read: NUL can be in no id that is kept.
@@ -133,13 +135,13 @@ export function reportedEvent(recordId: string, { type, at, data }: Missing, rea
   const createdAt = new Date(at).toISOString()
   const hashed = ['reported', environment, recordId, type, createdAt].join('\0')
   const id = `${REPORTED_ID_PREFIX}${createHash('sha256').update(hashed).digest('hex').slice(0, 24)}`
-  const body = Buffer.from(
-    JSON.stringify({
-      ...{ id, type, createdAt, livemode: environment === 'live' },
-      data: { ...data, ...(typeof data.status === 'string' && { status: data.status.toLowerCase() }) },
-      reported: { at: new Date(reading.at).toISOString(), by },
-    }),
-  )
+  const text = JSON.stringify({
+    ...{ id, type, createdAt, livemode: environment === 'live' },
+    data: { ...data, ...(typeof data.status === 'string' && { status: data.status.toLowerCase() }) },
+    reported: { at: new Date(reading.at).toISOString(), by },
+  })
+  // In memory of its own: a body that lives longer would keep all that shares its memory.
+  const body = Buffer.from(UTF8.encode(text).buffer)
   const read = normalise(body, {
     ...{ environment, receivedAt: reading.at, isReport: true },
     aheadAtMostMs: reading.aheadAtMostMs,

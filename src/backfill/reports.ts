@@ -13,7 +13,7 @@ import { newestSeq } from '../store/event-walk.js'
 import type { Db } from '../store/schema.js'
 import { policyInForce } from '../store/settings.js'
 import type { Ledger, ReadEvent } from './ledger.js'
-import { type ReadRecord, report, sourcesOf } from './report.js'
+import { type ReadRecord, report, reportedSince, sourcesOf } from './report.js'
 import type { Difference, Reading } from './reporter.js'
 import type { Outcome } from './run.js'
 
@@ -43,10 +43,12 @@ export interface ReportsDeps {
   readonly aheadAtMostMs: number
   /** What asks for them. */
   readonly by: Reading['by']
+  /** The newest stored event when the work began; what is reported with a higher number was missing then. */
+  readonly newestBefore: number
 }
 
 export function createReports(deps: ReportsDeps) {
-  const { api, db, clock, ledger, rest, signal, aheadAtMostMs, by } = deps
+  const { api, db, clock, ledger, rest, signal, aheadAtMostMs, by, newestBefore } = deps
   const { environment } = api
 
   /** Before a record is asked for: what is stored later may be newer than the record. */
@@ -84,7 +86,8 @@ export function createReports(deps: ReportsDeps) {
           waiting.push(...events.map((event) => ({ ...event, receivedAt: clock() })))
           for (const key of sourcesOf(record, stored.links)) touched.add(sourceKey(key))
         }
-        done.push({ ...named(record), unit, report: { events: events.length, differences } })
+        const count = events.length + reportedSince(record, stored, newestBefore)
+        done.push({ ...named(record), unit, report: { events: count, differences } })
       }
       await flush()
       await rest(performance.now() - begunAt)
@@ -122,7 +125,8 @@ export function createReports(deps: ReportsDeps) {
     } catch (error) {
       if (isPaymentsApiError(error, 'not_found')) return { kind, id, report: null }
       // It is the service's answer, and about this record.
-      if (isPaymentsApiError(error, 'answer_invalid') && error.issues.length > 0) return unusable(kind, id)
+      const isOdd = isPaymentsApiError(error, 'answer_invalid') && error.issues.length > 0
+      if (isOdd || isPaymentsApiError(error, 'answer_too_large')) return unusable(kind, id)
       throw error
     }
   }

@@ -47,7 +47,7 @@ export interface Findings {
   readonly subscriptions: number
   /** Ids that the service lists as charged back; null: no list of them was read. */
   readonly chargebacks: number | null
-  /** Records of which the stored events tell everything. */
+  /** Records of which the stored events told everything before. */
   readonly told: number
   /** Records that could not be used. */
   readonly unusable: number
@@ -120,7 +120,7 @@ export const readIn = ({ found }: Backfill): number => found.payments + found.su
 export interface Outcome {
   readonly kind: UnknownRecord['kind']
   readonly id: string
-  /** Null: the service does not know it. */
+  /** `events`: how many this backfill has reported of it. Null: the service does not know it. */
   readonly report: { readonly events: number; readonly differences: readonly Difference[] } | null
 }
 

@@ -201,20 +201,26 @@ function cyclePayment(record: SubscriptionRecord, view: View, ended: ReadEvent |
   const { whole } = view
   const newest = newestOwn(view, isCycleEvent)
   const since = Math.max(...[newest, ended].map((read) => read?.event.createdAt ?? Number.NEGATIVE_INFINITY))
-  const due = record.said.expiresAt
-  const spent = new Set([...whole.cyclePayments.values(), ...(due === null ? planCharges(whole) : [])])
+  const spent = new Set(whole.cyclePayments.values())
   const free = paidIn(whole).filter(({ id, at }) => !spent.has(id) && at > since)
-  const last = free.at(-1) ?? null
-  if (due === null || free.length < 2) {
-    if (free.length > 1) view.note('cycle_payment_unclear')
-    return last
-  }
   const number = numberOf(record) ?? 1
-  const began = due - (due - record.createdAt) / number
-  const first = free.find(({ at }) => at >= began - DAY_MS)
+  const began = cycleBegan(record, number)
+  const first = began === null ? undefined : free.find(({ at }) => at >= began - DAY_MS)
+  if (first === undefined) {
+    // A plan change that begins a cycle moves its end, and so what is taken for its beginning, ahead of all payments.
+    const charges = planCharges(whole)
+    const left = free.filter(({ id }) => !charges.has(id))
+    if (left.length > 1) view.note('cycle_payment_unclear')
+    return left.at(-1) ?? null
+  }
   const restarted = newest?.event.subject === 'subscription' && (newest.event.cycles?.current ?? 0) >= number
-  if (first === undefined || restarted) view.note('cycle_payment_unclear')
-  return first ?? last
+  if (restarted && free.length > 1) view.note('cycle_payment_unclear')
+  return first
+}
+
+/** When the record's cycle began, if all its cycles were equally long; null: no end of it is known. */
+function cycleBegan({ said: { expiresAt: due }, createdAt }: SubscriptionRecord, number: number) {
+  return due === null ? null : due - (due - createdAt) / number
 }
 
 /** Every payment that paid, in order. */

@@ -17,7 +17,7 @@ import type { Db } from '../store/schema.js'
 import { policyInForce } from '../store/settings.js'
 import { loadLinks } from '../store/sources.js'
 import { eventInForm, formOf } from '../store/stored-form.js'
-import { type Ledger, summaryOf } from './ledger.js'
+import { createSummary, type Ledger } from './ledger.js'
 import { paymentIdOf, type ReadRecord, type Stored, sourcesOf } from './report.js'
 import type { ReportedEvent } from './reporter.js'
 import type { Result } from './run.js'
@@ -95,7 +95,9 @@ export function createTrial(environment: Environment, { db, clock, keepRows, pau
       after = last
       await pause()
     }
-    return { stored, access: summaryOf([...access.values()].flat()) }
+    const summary = createSummary()
+    summary.add([...access.values()].flat())
+    return { stored, access: summary.summary() }
   }
 
   return {

@@ -9,10 +9,9 @@ import type { Listed, Page, PaymentsApi } from '../payments-api/client.js'
 import { isPaymentsApiError } from '../payments-api/failure.js'
 import { isJsonObject, type JsonObject } from '../provider/json.js'
 import { type KeptRow, loadKept, loadKeptIds, nextKeptIds } from '../store/backfill.js'
-import { loadHistories } from '../store/recompute.js'
 import type { Db } from '../store/schema.js'
 import { policyInForce } from '../store/settings.js'
-import { loadSourceRowsOf, loadSources } from '../store/sources.js'
+import { loadSourceRowsOf, loadSourcesAfter } from '../store/sources.js'
 import { createLedger, type LedgerDeps } from './ledger.js'
 import type { Reading } from './reporter.js'
 import { CHUNK, createReports, createRest, idOf, type Kind, type Unit, unusable } from './reports.js'
@@ -131,7 +130,10 @@ export async function walk(deps: WalkDeps): Promise<Result> {
     ? createTrial(environment, { db, clock, keepRows: (rows) => save({}, rows), pause: () => rest(0) })
     : createLedger(environment, deps)
 
-  const reports = createReports({ ...deps, ledger, rest, by: 'backfill' })
+  const reports = createReports({
+    ...deps,
+    ...{ ledger, rest, by: 'backfill', newestBefore: run().newestSeq },
+  })
   const { readOne, reportAll } = reports
   const { next, walkList, sortPage, counted, askFor } = createSteps(deps, reports)
 
@@ -224,14 +226,14 @@ export async function walk(deps: WalkDeps): Promise<Result> {
     if (customerId !== null) return
     for (;;) {
       const place = Number(run().place ?? 0)
-      const rows = await loadHistories(db, place, SOURCES_AT_ONCE)
-      const last = rows.at(-1)
+      const sources = await loadSourcesAfter(db, place, SOURCES_AT_ONCE)
+      const last = sources.at(-1)
       if (last === undefined) return
-      const keys = rows.filter((row) => row.environment === environment)
-      const states = await loadSources(db, environment, keys)
       const now = clock()
-      const giving = [...states.values()].filter(({ state: { intervals } }) =>
-        intervals.some(({ from, until }) => from <= now && (until === null || until > now)),
+      const giving = sources.filter(
+        (source) =>
+          source.environment === environment &&
+          source.state.intervals.some(({ from, until }) => from <= now && (until === null || until > now)),
       )
       for (const kind of ['payment', 'subscription'] as const) {
         await askFor(

@@ -210,7 +210,7 @@ export function command<Table extends OptionTable = Record<never, never>>(
         const todo = `run \`latchkey ${first} --help\` to see them all`
         throw new LatchkeyError('usage', `unknown command '${first} ${unknown}': ${todo}`)
       }
-      const options = one.opts<ValuesOf<Table> & SharedOptions>()
+      const options = valuesOf(one, Object.keys(declared.options ?? {})) as ValuesOf<Table> & SharedOptions
       await declared.run({
         options,
         args: one.processedArgs as readonly string[],
@@ -219,6 +219,20 @@ export function command<Table extends OptionTable = Record<never, never>>(
       })
     })
   }
+}
+
+/** Commander takes `--no-open` for an `open` that is not: here it is `noOpen`, as declared. */
+function valuesOf(given: Command, keys: readonly string[]): object {
+  const values = given.opts<Record<string, unknown>>()
+  const negated = keys.filter((key) => /^no[A-Z]/.test(key))
+  return {
+    ...values,
+    ...Object.fromEntries(negated.map((key) => [key, isNegated(values, key) || undefined])),
+  }
+}
+
+function isNegated(values: Readonly<Record<string, unknown>>, key: string): boolean {
+  return values[`${key.charAt(2).toLowerCase()}${key.slice(3)}`] === false
 }
 
 function optionOf(key: string, declared: Declared<unknown>, context: CliContext): Option {

@@ -6,6 +6,7 @@ import { actsCommands } from './acts.js'
 import { backfillCommand } from './backfill.js'
 import type { RegisterCommand } from './command.js'
 import { configCommands } from './config.js'
+import { consoleCommand } from './console.js'
 import type { CliContext } from './context.js'
 import { controlCommands } from './control.js'
 import { changesCommand } from './customers/changes.js'
@@ -65,6 +66,7 @@ function isUnknown({ commands }: Command, [name, ...rest]: readonly string[]): b
 export function createCommands({ openInput }: { readonly openInput: () => Readable }) {
   return [
     ...controlCommands,
+    consoleCommand,
     triggerCommand,
     sendCommand(openInput),
     ...sandboxCommands,

@@ -7,8 +7,9 @@ import type { Disposition, Receipt } from '../ingest/delivery.js'
 import { ofEach } from '../provider/accounts.js'
 import type { Endpoint } from '../provider/endpoint.js'
 import type { Generation } from '../provider/event.js'
+import { WIRE_TYPES, wireTypeOf } from '../provider/event-types.js'
 import { isJsonObject } from '../provider/json.js'
-import { buildSampleEvent, findSampleType, SAMPLE_TYPES } from '../provider/sample-event.js'
+import { buildSampleEvent } from '../provider/sample-event.js'
 import { signBody } from '../provider/signature.js'
 import { ACCOUNT_OPTIONS, accountsNamed } from './acts.js'
 import {
@@ -123,7 +124,7 @@ export const triggerCommand = command('trigger <type>', {
 const LINE_WIDTH = 78
 
 function typeLines(generation: Generation): string[] {
-  const wrapped = new Help().boxWrap(SAMPLE_TYPES[generation].join(', '), LINE_WIDTH)
+  const wrapped = new Help().boxWrap(WIRE_TYPES[generation].join(', '), LINE_WIDTH)
   return ['', `Event types of ${generation}:`, ...wrapped.split('\n').map((line) => `  ${line}`)]
 }
 
@@ -134,12 +135,12 @@ function assertSendable(
   hasAccount: boolean,
   isCanceled: boolean,
 ): void {
-  const found = findSampleType(type, generation)
+  const found = wireTypeOf(type, generation)
   if (found === undefined) {
     const what = `${generation === undefined ? '' : `${generation} `}event type ${JSON.stringify(type)}`
     throw new LatchkeyError('usage', `there is no ${what}: \`latchkey trigger --help\` lists them all`)
   }
-  const isV2 = SAMPLE_TYPES.v2.includes(found)
+  const isV2 = WIRE_TYPES.v2.includes(found)
   if (hasAccount && !isV2) {
     const advice = 'add --generation v2, or link the account with `latchkey link`'
     throw new LatchkeyError('usage', `${found} of v3 names no account: ${advice}`)

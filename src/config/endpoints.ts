@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Issue } from '../errors.js'
 import type { Problem } from '../handlers/problem.js'
-import { type Endpoint, MAX_TOLERANCE_SECONDS } from '../provider/endpoint.js'
+import { BACKFILL_ENDPOINT, type Endpoint, MAX_TOLERANCE_SECONDS } from '../provider/endpoint.js'
 import { USUAL_AHEAD_MS } from '../provider/envelope.js'
 import { parseDuration } from './duration.js'
 import { durationSchema, environmentSchema, instantSchema } from './fields.js'
@@ -132,15 +132,19 @@ export function findSharedSecrets(endpoints: Usable<z.input<typeof endpointsSche
   })
 }
 
+const NAMED_AS_REPORTS =
+  'has the name under which lists show what backfills report: give it another name, here and in its address'
+
 export function warnOfEndpoints(endpoints: readonly Endpoint[]): Problem[] {
   if (endpoints.length === 0) {
     return [{ path: ['endpoints'], message: 'is empty: no delivery can be received' }]
   }
-  return endpoints.flatMap(({ name, secrets }) =>
-    secrets.flatMap(({ secret }, index) =>
+  return endpoints.flatMap(({ name, secrets }) => [
+    ...(name === BACKFILL_ENDPOINT ? [{ path: ['endpoints', name], message: NAMED_AS_REPORTS }] : []),
+    ...secrets.flatMap(({ secret }, index) =>
       doubtsAbout(secret).map((message) => ({ path: ['endpoints', name, 'secrets', index], message })),
     ),
-  )
+  ])
 }
 
 function doubtsAbout(secret: string): string[] {

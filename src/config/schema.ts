@@ -46,6 +46,7 @@ export const configSchema = z
     erasure: erasureSchema.prefault({}),
     endpoints: endpointsSchema.prefault({}),
     api: apiSchema.prefault({}),
+    console: z.boolean().default(true).describe("Whether the operator's console is served at /console."),
     policy: policySchema.prefault({}),
     identity: identitySchema.prefault({}),
     products: productsSchema.prefault({}),

@@ -47,7 +47,7 @@ export function startBackfills(parts: Ingesting, apis: readonly PaymentsApi[]): 
   const { shared } = store
   const backfills = createBackfills({
     apiFor: (environment) => apis.find((api) => api.environment === environment) ?? null,
-    ...{ db, ingest, clock, log, aheadAtMostMs: aheadIn(parts) },
+    ...{ db, ingest, clock, log, aheadAtMostMs: aheadIn(parts), readApart: store.readApart },
     writes: writesOf(store.writer.writeSync),
     alone: (environment, work) =>
       shared === null

@@ -1,6 +1,7 @@
 import { policyFrom } from '../config/policy.js'
 import type { Config } from '../config/schema.js'
 import { catalogOf } from '../entitlements/features.js'
+import { targetKey } from '../sync/target.js'
 
 /** The config in use, which a reload replaces, and what follows from it. */
 export type CurrentConfig = ReturnType<typeof createCurrentConfig>
@@ -24,6 +25,11 @@ export function createCurrentConfig(first: Config) {
     forRoutes: {
       endpoints: () => config.endpoints,
       catalog: () => catalog,
+      products: () =>
+        config.products.map(({ id, name, features, targets }) => ({
+          ...{ id, name, features },
+          targets: targets.map((one) => ({ environment: one.environment, target: targetKey(one) })),
+        })),
       configuredPolicy: () => config.policy,
       policyIn: policyFrom,
       /** A reload does not change it. */

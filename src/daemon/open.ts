@@ -7,6 +7,7 @@ import { createChangeStream } from '../handlers/change-stream.js'
 import type { ControlDeps } from '../handlers/control.js'
 import { assertCanListen } from '../handlers/listeners.js'
 import { createMetrics } from '../operations/metrics.js'
+import { createPulse } from '../operations/pulse.js'
 import type { PaymentsApiOptions } from '../payments-api/client.js'
 import { changeLogEpoch, formatCursor, isLogBehind, latestCursor, readChangePage } from '../store/changes.js'
 import { policyInForce } from '../store/settings.js'
@@ -66,6 +67,7 @@ export async function openParts(config: Config, deps: DaemonDeps, started: Start
 
   const metrics = createMetrics(bytesBeingRead)
   metrics.begin(current.endpointNames())
+  const pulse = createPulse(clock)
   const changeStream = createChangeStream({
     readChangePage: (query) => readChangePage(db, query),
     readCursor: async () => formatCursor(await changeLogEpoch(db), await latestCursor(db)),
@@ -97,6 +99,7 @@ export async function openParts(config: Config, deps: DaemonDeps, started: Start
     policyDiffers,
     warnIfPolicyDiffers,
     metrics,
+    pulse,
     changeStream,
     wakes,
     /** Called after each change that may concern roles, groups or streams. */

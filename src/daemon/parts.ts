@@ -6,8 +6,10 @@ import { reportRemarks } from '../ingest/remarks.js'
 import { every } from '../operations/schedule.js'
 import { createPerformAct } from '../people/acts.js'
 import { erasureListOf } from '../people/erasure-list.js'
+import { createPreviewAct } from '../people/preview-act.js'
 import { startComparison } from '../recompute/compare.js'
 import { createRecomputeJobs, type RecomputeJobsDeps } from '../recompute/jobs.js'
+import type { ProjectedCustomer } from '../recompute/run.js'
 import { type AccessQuery, readAccess } from '../store/access.js'
 import { isStoreBroken } from '../store/engine.js'
 import { loadUnfinishedErasures } from '../store/erasures.js'
@@ -131,7 +133,7 @@ async function noteOpened({ store, config, clock, log }: Opened): Promise<void> 
 }
 
 /** Changes by hand, and erasures. */
-function createChanging({ store, db, ingest, tracing, wake, clock }: Taking) {
+function createChanging({ store, db, ingest, tracing, wake, clock, current }: Taking) {
   const read = (query: AccessQuery) => readAccess(db, clock, query)
   const tracedRead = tracing?.ofReads('read access', read) ?? read
   return {
@@ -143,6 +145,9 @@ function createChanging({ store, db, ingest, tracing, wake, clock }: Taking) {
     },
     readAccess: tracedRead,
     performAct: createPerformAct({ db, write: ingest, readAccess: tracedRead, clock }),
+    previewAct: createPreviewAct({ db, readAccess: tracedRead, clock }),
+    previewCalls: (customers: readonly ProjectedCustomer[]) =>
+      previewCalls(db, current.now().products, customers),
   }
 }
 

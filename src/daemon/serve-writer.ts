@@ -23,11 +23,26 @@ export async function serveWriter(port: MessagePort, file: string): Promise<void
     port.close()
   }
 
+  const underWay = new Set<Promise<void>>()
+  let isClosing = false
+  async function work(request: ThreadRequest): Promise<void> {
+    await perform(request)
+    await checkpoints.look()
+  }
+
   port.on('message', async (request: ThreadRequest) => {
     now = request.now
-    await perform(request)
-    if (request.call === 'close') await close()
-    else await checkpoints.look()
+    // Without an answer: the other thread hears that this one has ended.
+    if (isClosing && request.call !== 'proceed') return
+    if (request.call === 'close') {
+      isClosing = true
+      // A stop does not wait for every write that it finds under way.
+      await Promise.allSettled(underWay)
+      return close()
+    }
+    const working = work(request)
+    underWay.add(working)
+    await working.finally(() => underWay.delete(working))
   })
 }
 

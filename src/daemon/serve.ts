@@ -10,6 +10,7 @@ import { importLines } from '../history/import.js'
 import { readGaps } from '../operations/delivery-gaps.js'
 import { addDaemonMetrics, readRefusals, type SyncState } from '../operations/metrics.js'
 import { createErase } from '../people/erase.js'
+import { consoleSecret } from '../store/settings.js'
 import type { ShownState } from '../sync/membership.js'
 import { outageWords } from '../sync/outages.js'
 import { usableSocket } from './notes.js'
@@ -37,6 +38,10 @@ export async function serveRoutes(parts: Parts): Promise<Listeners> {
     apiKeys: () => current.now().apiKeys,
     keys: keyUses.list,
     keyUsed: keyUses.note,
+    gaps: () => readGaps(parts.db, clock()),
+    version: control.version,
+    hasConsole: config.console,
+    consoleSecret: () => consoleSecret(parts.db),
     ...(tracing && { traced: tracing.ofRequests }),
     ingest: accept,
     erase: createErase(erasing),

@@ -8,8 +8,8 @@ import { isPaymentsApiError } from '../payments-api/failure.js'
 import type { WebhookEndpoint } from '../payments-api/wire.js'
 import type { Endpoint } from '../provider/endpoint.js'
 import type { Environment, Generation } from '../provider/event.js'
-import { PAYMENT_EVENT_TYPES, SUBSCRIPTION_EVENT_TYPES } from '../provider/event-types.js'
-import { SAMPLE_TYPES } from '../provider/sample-event.js'
+import { PAYMENT_EVENT_TYPES, SUBSCRIPTION_EVENT_TYPES, WIRE_TYPES } from '../provider/event-types.js'
+import { isReportedEventId } from '../provider/ids.js'
 import { loadPaces } from '../store/deliveries.js'
 import { readEvent, readEventPage } from '../store/event-questions.js'
 import type { Db } from '../store/schema.js'
@@ -117,7 +117,8 @@ async function readNewest(db: Db, { name, environment }: Endpoint): Promise<Omit
   const further = { paymentId: null, subscriptionId: null, conflicts: null }
   const filter = { environment, endpoint: name, ...all, ...further }
   const [newest] = (await readEventPage(db, { filter, before: null, limit: 1 })).items
-  if (newest === undefined) return NOTHING
+  // What a backfill reported came through no endpoint, not even one with the same name.
+  if (newest === undefined || isReportedEventId(newest.id)) return NOTHING
   const event = await readEvent(db, { environment, eventId: newest.id })
   return { generation: newest.generation, apiVersion: event?.normalized?.apiVersion ?? null }
 }
@@ -129,7 +130,7 @@ export function decidingTypes({ policy, erasure }: Config): readonly string[] {
     ...SUBSCRIPTION_EVENT_TYPES,
     ...(erasure.onCustomerDeleted ? ['customer.deleted'] : []),
   ]
-  return SAMPLE_TYPES.v3.filter((type) => deciding.includes(type))
+  return WIRE_TYPES.v3.filter((type) => deciding.includes(type))
 }
 
 /** Those of the types that a record does not have sent. */

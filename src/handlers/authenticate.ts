@@ -24,10 +24,13 @@ const HINTS = {
 /**
  * Finds the key that a request carries.
  *
+ * @param scope that the key needs; `any`: none in particular
  * @throws LatchkeyError `unauthorized`, with the same text whatever is wrong; `key_expired`; `too_many_wrong_keys`, after
  * which a valid key is still let in; `rate_limited`, by the limit of a valid key; `forbidden` if it lacks `scope`.
  */
-export type Authenticate = (req: IncomingMessage, scope: ApiScope) => ApiKey
+export type Authenticate = (req: IncomingMessage, scope: NeededScope) => ApiKey
+
+export type NeededScope = ApiScope | 'any'
 
 interface AuthenticateDeps {
   /** Called for each request, since a reload may change the keys. */
@@ -42,7 +45,7 @@ interface AuthenticateDeps {
 }
 
 /** Slows down an address that guesses keys: every failure is counted, and logged up to the limit. */
-export function createAuthenticate(deps: AuthenticateDeps): Authenticate {
+export function createKeyring(deps: AuthenticateDeps) {
   const { apiKeys, keyUsed, clock, metrics } = deps
   const noteFailure = createFailureLog('API key refused', deps)
 
@@ -65,10 +68,9 @@ export function createAuthenticate(deps: AuthenticateDeps): Authenticate {
 
   const keyOf = createKeyMemory(apiKeys)
   const limitKey = createKeyLimits(clock)
-  return (req, scope) => {
-    const header = onlyAuthorization(req)
-    const key = header === null ? null : keyOf(header)
-    if (key === null) throw refuse(req, header === null || tokenIn(header) === null ? 'missing' : 'wrong')
+
+  /** Lets in a request with this key, unless it has expired, is used too often, or lacks the scope. */
+  function admit(req: IncomingMessage, key: ApiKey, scope: NeededScope): ApiKey {
     if (key.expiresAt !== null && key.expiresAt <= clock()) {
       const todo = key.isReplaced
         ? 'it was replaced, so use the new key with its name'
@@ -79,10 +81,26 @@ export function createAuthenticate(deps: AuthenticateDeps): Authenticate {
     factsOf(req).keyName = key.name
     keyUsed(key)
     if (key.rateLimit !== null) limitKey(key.name, key.rateLimit)
-    if (!key.scopes.includes(scope)) {
+    if (scope !== 'any' && !key.scopes.includes(scope)) {
       throw new LatchkeyError('forbidden', `This key does not have the scope "${scope}".`)
     }
     return key
+  }
+
+  return {
+    authenticate: ((req, scope) => {
+      const header = onlyAuthorization(req)
+      const key = header === null ? null : keyOf(header)
+      if (key === null) throw refuse(req, header === null || tokenIn(header) === null ? 'missing' : 'wrong')
+      return admit(req, key, scope)
+    }) satisfies Authenticate,
+    /** The key with this text, which came in the body of a request. Throws as `authenticate`. */
+    exchange(req: IncomingMessage, token: string): ApiKey {
+      const key = findKey(apiKeys(), Buffer.from(token))
+      if (key === null) throw refuse(req, token === '' ? 'missing' : 'wrong')
+      return admit(req, key, 'any')
+    },
+    admit,
   }
 }
 
@@ -101,7 +119,8 @@ function createKeyMemory(apiKeys: () => readonly ApiKey[]): (header: string) => 
     const known = remembered.get(name)
     if (known !== undefined) return known
     const token = tokenIn(header)
-    const found = token === null ? null : findKey(keys, token)
+    // Node decodes header bytes as latin1; this hashes the bytes that were sent.
+    const found = token === null ? null : findKey(keys, Buffer.from(token, 'latin1'))
     if (found === null) return null
     if (remembered.size >= MAX_REMEMBERED) remembered.clear()
     remembered.set(name, found)
@@ -148,9 +167,8 @@ function routeOf(req: IncomingMessage): string {
 }
 
 /** Compares with every key, each in constant time, so that timing reveals nothing about any of them. */
-function findKey(keys: readonly ApiKey[], token: string): ApiKey | null {
-  // Node decodes header bytes as latin1; this hashes the bytes that were sent.
-  const sent = createHash('sha256').update(token, 'latin1').digest()
+function findKey(keys: readonly ApiKey[], token: Buffer): ApiKey | null {
+  const sent = createHash('sha256').update(token).digest()
   let found: ApiKey | null = null
   for (const key of keys) {
     if (timingSafeEqual(Buffer.from(key.sha256, 'hex'), sent)) found = key

@@ -243,6 +243,7 @@ export const changeStreamRoute = route('GET /changes/stream', {
     { changeStream, apiKeys, clock }: ChangeStreamRouteDeps,
   ) {
     const mayRead = () =>
+      (key.expiresAt === null || key.expiresAt > clock()) &&
       apiKeys().some(
         ({ sha256, scopes, environments, expiresAt }) =>
           sha256 === key.sha256 &&

@@ -4,21 +4,21 @@ import { z } from 'zod'
 import { type ErrorCode, LatchkeyError } from '../errors.js'
 import type { Act, PerformAct } from '../people/acts.js'
 import type { Erase } from '../people/erase.js'
+import type { PreviewAct } from '../people/preview-act.js'
 import { ACCOUNT_FACTS, type AccountFact, DETAIL_NAMES, ofEach, PLATFORMS } from '../provider/accounts.js'
 import type { Fact } from '../provider/facts.js'
 import { isPlainText } from '../provider/ids.js'
-import { readProductCustomers } from '../store/access.js'
+import type { ProjectedCustomer } from '../recompute/run.js'
 import { type KnownSource, readKnownCustomer } from '../store/account.js'
 import { type Match, SEARCH_WAYS, searchCustomers } from '../store/customer-search.js'
-import { access, byHand as byHandFields, entitlement, environment, instant, source } from './answers.js'
+import type { CallPreview } from '../sync/preview-calls.js'
+import { access, byHand as byHandFields, environment, instant, platformCall, source } from './answers.js'
 import { idText } from './body.js'
 import {
-  firstOf,
+  flagParameter,
   idParameter,
-  idPlace,
   instantParameter,
   limitParameter,
-  PAGE,
   pageOf,
   paginated,
   placeIn,
@@ -27,6 +27,8 @@ import { type MountDeps, type ParamNames, READ, type Route, route } from './rout
 
 export interface ActDeps extends MountDeps {
   readonly performAct: PerformAct
+  readonly previewAct: PreviewAct
+  readonly previewCalls: (customers: readonly ProjectedCustomer[]) => Promise<CallPreview>
   readonly erase: Erase
 }
 
@@ -96,10 +98,15 @@ const reasonText = z
 const why = { reason: reasonText }
 const perhapsWhy = { reason: reasonText.nullish() }
 
-export const actAnswer = z.object({ eventId: z.string(), ...access.shape })
+export const actAnswer = z.object({
+  eventId: z.string(),
+  ...access.shape,
+  /** Only of a dry run: the calls to platforms that would follow. */
+  calls: z.array(platformCall).exactOptional(),
+})
 export type ActJson = z.input<typeof actAnswer>
 
-/** A change by hand. It answers with what the customer may use afterwards. */
+/** A change by hand, or with `dryRun` none. It answers with what the customer may use afterwards. */
 function byHand<
   const Path extends `/customers/:customerId/${string}`,
   Body extends z.ZodType<{ readonly reason?: string | null | undefined }>,
@@ -122,15 +129,26 @@ function byHand<
     ...declared,
     scope: 'write',
     environments: 'one',
+    query: z.object({ dryRun: flagParameter.default(false) }),
     takesIdempotencyKey: true,
     answer: actAnswer,
     errors: ['idempotency_key_conflict', ...errors],
-    async handle({ params, body, environment, key, idempotencyKey }, { performAct, catalog }: ActDeps) {
+    async handle({ params, query: { dryRun }, body, environment, key, idempotencyKey }, deps: ActDeps) {
       const { customerId } = params as { readonly customerId: string }
       const given = body as z.output<Body>
-      const asked = { environment, customerId, act: act(given, params), reason: given.reason ?? null }
-      const { eventId, access: since } = await performAct({ ...asked, actor: key.name, idempotencyKey })
-      return { eventId, ...catalog().withFeatures(since) }
+      const who = { environment, customerId }
+      const reason = given.reason ?? null
+      const request = { ...who, act: act(given, params), reason, actor: key.name, idempotencyKey }
+      const { withFeatures } = deps.catalog()
+      if (!dryRun) {
+        const { eventId, access: since } = await deps.performAct(request)
+        return { eventId, ...withFeatures(since) }
+      }
+      const { eventId, access: would, accounts } = await deps.previewAct(request)
+      const active = would.entitlements.filter((one) => one.active)
+      const activeProducts = active.map(({ productId }) => productId)
+      const { sample } = await deps.previewCalls([{ ...who, activeProducts, accounts }])
+      return { eventId, ...withFeatures(would), calls: sample }
     },
   })
 }
@@ -216,19 +234,6 @@ export const customerQuestions: readonly Route<MountDeps>[] = [
         blocks: blocks.map(({ from, ...block }) => ({ ...block, since: from })),
         sources: sources.map(knownSource),
       }
-    },
-  }),
-  route('GET /products/:productId/customers', {
-    operationId: 'listProductCustomers',
-    summary: 'Customers with access to a product now, by id.',
-    ...READ,
-    query: z.object(PAGE),
-    answer: pageOf(z.object({ customerId: z.string(), ...entitlement.shape }), idPlace),
-    async handle({ params, query: { limit, cursor: after = '' }, environment }, { db, clock }) {
-      const page = { after, limit: limit + 1 }
-      const found = await readProductCustomers(db, clock, environment, params.productId, page)
-      const items = found.map((one) => ({ customerId: one.customerId, ...one.entitlement }))
-      return firstOf(items, limit, ({ customerId }) => customerId)
     },
   }),
 ]

@@ -4,7 +4,9 @@ import { createServer as createProbe } from 'node:net'
 import type { Logger } from 'pino'
 import { createFailureLimit } from '../failure-limit.js'
 import { type ApiKey, localKey } from './api-key.js'
-import { type Authenticate, createAuthenticate, createClientAddress } from './authenticate.js'
+import { type Authenticate, createClientAddress, createKeyring } from './authenticate.js'
+import { createLinks } from './console/sessions.js'
+import { createConsole } from './console.js'
 import { openMetrics } from './health.js'
 import { createListener, mountRoutes } from './mount.js'
 import { createApi, type Receive, type RouteDeps } from './routes.js'
@@ -15,7 +17,7 @@ interface Address {
   readonly port: number
 }
 
-export interface ListenersDeps extends Omit<RouteDeps, 'authenticate' | 'clientAddress'> {
+export interface ListenersDeps extends Omit<RouteDeps, 'authenticate' | 'clientAddress' | 'links'> {
   readonly addresses: Address & {
     readonly trustProxy: number
     /** Logs a line for each request. */
@@ -31,6 +33,8 @@ export interface ListenersDeps extends Omit<RouteDeps, 'authenticate' | 'clientA
   readonly apiKeys: () => readonly ApiKey[]
   /** Called for each request with one of them. */
   readonly keyUsed: (key: ApiKey) => void
+  /** Seals the console's sessions. Rejects with `store_unavailable`. */
+  readonly consoleSecret: () => Promise<Buffer>
 }
 
 export type Listeners = Awaited<ReturnType<typeof startListeners>>
@@ -49,11 +53,24 @@ export async function assertCanListen({ webhooks, metrics, ...api }: ListenersDe
 /** Opens every configured listener. A listener for webhooks alone moves them off the main one. */
 export async function startListeners(deps: ListenersDeps) {
   const { addresses, metrics, log } = deps
-  const own = { ...deps, clientAddress: createClientAddress(addresses.trustProxy) }
+  const links = createLinks(deps.clock)
+  const own = { ...deps, links, clientAddress: createClientAddress(addresses.trustProxy) }
   const hasDeliveries = addresses.webhooks === null
-  const authenticate = createAuthenticate(own)
-  const api = createApi({ ...own, authenticate }, hasDeliveries)
+  const keyring = createKeyring(own)
+  const { authenticate } = keyring
   const key = localKey()
+  const takeConsole = createConsole({
+    ...own,
+    keyring,
+    trustProxy: addresses.trustProxy,
+    localKey: key,
+    secret: deps.consoleSecret,
+    openApi: (authenticate) => {
+      const apiKeys = () => [...deps.apiKeys(), key]
+      return createApi({ ...own, authenticate, apiKeys }, false).all
+    },
+  })
+  const api = createApi({ ...own, authenticate }, hasDeliveries, deps.hasConsole ? takeConsole : undefined)
   const authenticateLocally: Authenticate = (req) => {
     factsOf(req).keyName = key.name
     return key

@@ -1,7 +1,7 @@
 /* What is wrong with a value that somebody wrote, in the config or in a request, and how a failed request is answered. */
 
 import { z } from 'zod'
-import { ERRORS, isLatchkeyError } from '../errors.js'
+import { ERRORS, type ErrorCode, isLatchkeyError } from '../errors.js'
 
 export type Path = readonly PropertyKey[]
 
@@ -85,6 +85,13 @@ interface Answer {
   readonly expected: boolean
 }
 
+/** The codes of requests without a right key; the others are of deliveries. */
+const OF_KEYS: readonly string[] = [
+  'unauthorized',
+  'key_expired',
+  'session_ended',
+] satisfies readonly ErrorCode[]
+
 const BUG = { code: 'internal_error', message: 'The cause is in the log.', retryAfterSeconds: null }
 
 /** The answer to a failure: code and message of an expected one, no more. */
@@ -104,7 +111,7 @@ export function problemOf(error: unknown, requestId: string): Answer {
       // Short: a full queue empties in moments, and the sender backs off by itself after that.
       ...(status === 503 && { 'Retry-After': '2' }),
       ...(status === 401 && {
-        'WWW-Authenticate': code === 'unauthorized' || code === 'key_expired' ? 'Bearer' : 'Signature',
+        'WWW-Authenticate': OF_KEYS.includes(code) ? 'Bearer' : 'Signature',
       }),
       ...(retryAfterSeconds !== null && { 'Retry-After': String(retryAfterSeconds) }),
     },

@@ -41,7 +41,13 @@ export const policy = z.object({
   lapseAfter: z.number().nullable(),
 }) satisfies z.ZodType<Policy>
 
-const policyAnswer = z.object({ inForce: policy, configured: policy, unfinishedRebuild: z.boolean() })
+const policyAnswer = z.object({
+  inForce: policy,
+  configured: policy,
+  /** Of the configured one: what `expect` of an apply takes. */
+  fingerprint: z.string(),
+  unfinishedRebuild: z.boolean(),
+})
 export type PolicyJson = DeepReadonly<z.input<typeof policyAnswer>>
 
 /** How many entitlements differ, with examples. */
@@ -157,11 +163,15 @@ export const comparisonRoutes: readonly Route<ComparisonDeps>[] = [
     summary: 'The policy in force, and the configured one.',
     ...ADMIN_OF_BOTH,
     answer: policyAnswer,
-    handle: async (_, { db, configuredPolicy }: ComparisonDeps) => ({
-      inForce: await policyInForce(db),
-      configured: configuredPolicy(),
-      unfinishedRebuild: (await unfinishedAt(db)) !== null,
-    }),
+    async handle(_, { db, configuredPolicy }: ComparisonDeps) {
+      const configured = configuredPolicy()
+      return {
+        inForce: await policyInForce(db),
+        configured,
+        fingerprint: policyFingerprint(configured),
+        unfinishedRebuild: (await unfinishedAt(db)) !== null,
+      }
+    },
   }),
   ...comparison(
     '/policy/diff',

@@ -10,8 +10,8 @@ import type { Endpoint } from '../provider/endpoint.js'
 import type { Environment } from '../provider/event.js'
 import type { Db } from '../store/schema.js'
 import type { DeepReadonly } from './answers.js'
-import type { ApiKey, ApiScope } from './api-key.js'
-import type { Authenticate } from './authenticate.js'
+import type { ApiKey } from './api-key.js'
+import type { Authenticate, NeededScope } from './authenticate.js'
 
 /**
  * The environments of a request. `one`: the one in `?environment=`; if omitted, the key's only one, else the only
@@ -100,8 +100,8 @@ interface RouteSpec<Rule extends EnvironmentRule, Query, Body, Answer> {
   readonly operationId: string
   /** One sentence. */
   readonly summary: string
-  /** The scope that the key needs; null: no key needed. */
-  readonly scope: ApiScope | null
+  /** The scope that the key needs; `any`: none in particular; null: no key needed. */
+  readonly scope: NeededScope | null
   /** Callers sign the body instead of sending a key. */
   readonly isSigned?: true
   readonly environments: Rule

@@ -7,12 +7,15 @@ import { type BackfillDeps, backfillRoutes } from './backfills.js'
 import { type ChangeStreamRouteDeps, changeStreamRoute } from './change-stream.js'
 import { changeQuestions } from './changes.js'
 import { checkRoute } from './checks.js'
+import { type ConsoleRouteDeps, consoleRoutes } from './console.js'
 import { type ControlDeps, controlRoutes, type KeysDeps, keysRoute } from './control.js'
 import { type ActDeps, actRoutes, customerQuestions } from './customers.js'
+import { type DeliveryDeps, deliveryRoutes } from './deliveries.js'
 import { type EntitlementDeps, entitlementRoutes } from './entitlements.js'
 import { eventQuestions, type ImportDeps, importRoute } from './events.js'
 import { type HealthDeps, healthRoutes } from './health.js'
 import { createListener, createShortcut, type MountedPath, mountRoutes } from './mount.js'
+import { type ProductDeps, productQuestions } from './products.js'
 import { type ComparisonDeps, comparisonRoutes, type RebuildDeps, rebuildRoutes } from './rebuilds.js'
 import { type ReplayDeps, replayRoutes } from './replays.js'
 import { type Route, type RouteGroup, route } from './route.js'
@@ -22,7 +25,12 @@ import { type TelegramDeps, telegramRoutes } from './telegram.js'
 import { WEBHOOK_PATH, type WebhookDeps, webhookRoutes } from './webhooks.js'
 
 /** The dependencies of the routes that only ask: a store that can be read has all that they need. */
-export type QuestionDeps = EntitlementDeps & ReplayDeps & ComparisonDeps & SyncQuestionDeps & KeysDeps
+export type QuestionDeps = EntitlementDeps &
+  ProductDeps &
+  ReplayDeps &
+  ComparisonDeps &
+  SyncQuestionDeps &
+  KeysDeps
 
 /** The dependencies of all handlers. */
 export type RouteDeps = QuestionDeps &
@@ -35,7 +43,11 @@ export type RouteDeps = QuestionDeps &
   SyncDeps &
   TelegramDeps &
   HealthDeps &
-  ControlDeps
+  DeliveryDeps &
+  ControlDeps &
+  ConsoleRouteDeps & {
+    readonly hasConsole: boolean
+  }
 
 const FOR_ANYBODY = { scope: null, environments: 'none', query: 'any' } as const
 
@@ -54,7 +66,7 @@ export const ROUTE_GROUPS: readonly RouteGroup<RouteDeps>[] = [
   {
     name: 'Customers',
     about: 'What is stored about a customer, the change log, and changes by hand.',
-    routes: [...customerQuestions, ...changeQuestions, changeStreamRoute, ...actRoutes],
+    routes: [...customerQuestions, ...productQuestions, ...changeQuestions, changeStreamRoute, ...actRoutes],
   },
   {
     name: 'Events',
@@ -78,7 +90,11 @@ export const ROUTE_GROUPS: readonly RouteGroup<RouteDeps>[] = [
     routes: [...syncQuestions, ...syncRoutes],
   },
   { name: 'Telegram', about: 'Links with which customers join groups.', routes: telegramRoutes },
-  { name: 'Health', about: 'Health, findings and metrics of the daemon.', routes: healthRoutes },
+  {
+    name: 'Health',
+    about: 'Health, findings and metrics of the daemon.',
+    routes: [...healthRoutes, ...deliveryRoutes],
+  },
   {
     name: 'Description',
     about: 'This description of the API.',
@@ -104,6 +120,7 @@ export const ROUTE_GROUPS: readonly RouteGroup<RouteDeps>[] = [
     about: 'The status of the daemon; reload and stop.',
     routes: [...controlRoutes, keysRoute],
   },
+  { name: 'Console', about: "For the operator's console, a page of the daemon.", routes: consoleRoutes },
 ]
 
 /** If two paths match a request, the first one serves it. */
@@ -114,6 +131,7 @@ const QUESTIONS: readonly Route<QuestionDeps>[] = [
   checkRoute,
   ...entitlementRoutes,
   ...customerQuestions,
+  ...productQuestions,
   ...changeQuestions,
   ...eventQuestions,
   ...replayRoutes,
@@ -130,8 +148,14 @@ export function createQuestionApi(deps: QuestionDeps): RequestListener {
 /** Takes a delivery that another server has accepted. @param endpoint its name, still percent-encoded */
 export type Receive = (req: IncomingMessage, res: ServerResponse, endpoint: string) => void
 
-export function createApi(deps: RouteDeps, hasDeliveries: boolean) {
-  const table = mountRoutes(ROUTES, deps)
+/** @param takeOther answers a request that the table has no route for, and returns whether it has */
+export function createApi(
+  deps: RouteDeps,
+  hasDeliveries: boolean,
+  takeOther: (req: IncomingMessage, res: ServerResponse) => boolean = () => false,
+) {
+  const routes = deps.hasConsole ? ROUTES : ROUTES.filter(({ path }) => !path.startsWith('/console/'))
+  const table = mountRoutes(routes, deps)
   const pathNamed = (name: string) => table.find(({ path }) => path === name) as MountedPath
   const webhooks = pathNamed(WEBHOOK_PATH)
   const takeWebhook = createShortcut(webhooks)
@@ -139,7 +163,11 @@ export function createApi(deps: RouteDeps, hasDeliveries: boolean) {
   const paths = hasDeliveries ? table : table.filter((one) => one !== webhooks)
   return {
     /** The whole table, except the route for deliveries if that has its own listener. */
-    all: createListener(paths, deps.log, hasDeliveries ? [takeWebhook, takeQuestion] : [takeQuestion]),
+    all: createListener(
+      paths,
+      deps.log,
+      hasDeliveries ? [takeWebhook, takeQuestion, takeOther] : [takeQuestion, takeOther],
+    ),
     /** Only the route for deliveries. */
     delivered: createListener([webhooks], deps.log, [takeWebhook]),
     receive: ((req, res, endpoint) => void webhooks.serve(req, res, `/webhooks/${endpoint}`)) as Receive,

@@ -1,8 +1,9 @@
 import type { IncomingMessage } from 'node:http'
 import { z } from 'zod'
 import { type ErrorCode, isLatchkeyError, LatchkeyError } from '../errors.js'
-import type { Delivery, Receipt } from '../ingest/delivery.js'
+import type { Delivery, Disposition, Receipt } from '../ingest/delivery.js'
 import type { RequestMetrics, UnreadCode } from '../operations/metrics.js'
+import type { DeliveryOutcome, Pulse } from '../operations/pulse.js'
 import type { Endpoint } from '../provider/endpoint.js'
 import { EVENT_HEADER, readClaim, type SignatureRefusal, verifySignature } from '../provider/signature.js'
 import { createFailureLog } from './authenticate.js'
@@ -17,6 +18,7 @@ export interface WebhookDeps extends MountDeps {
   readonly ingest: (delivery: Delivery) => Promise<Receipt>
   readonly clientAddress: (req: IncomingMessage) => string
   readonly metrics: RequestMetrics
+  readonly pulse: Pick<Pulse, 'note'>
 }
 
 export const WEBHOOK_PATH = '/webhooks/:endpoint'
@@ -52,7 +54,7 @@ export const webhookRoutes: readonly Route<WebhookDeps>[] = [
 
 /** Parses nothing and lets nothing unauthentic pass: the sender takes any 2xx as final. */
 function receiveWebhook(deps: WebhookDeps): RawHandler<'endpoint'> {
-  const { endpoints, clock, ingest, metrics } = deps
+  const { endpoints, clock, ingest, metrics, pulse } = deps
   const refuse = createRefusal(deps)
   const refuseUnread = createUnreadRefusal(deps)
 
@@ -63,7 +65,7 @@ function receiveWebhook(deps: WebhookDeps): RawHandler<'endpoint'> {
     return claim.ok ? readBody(req, MAX_BODY_BYTES) : refuse(req, endpoint, claim)
   }
 
-  return async (req, res, params) => {
+  async function receive(...[req, res, params]: Parameters<RawHandler<'endpoint'>>): Promise<Disposition> {
     const endpoint = endpoints().find(({ name }) => name === params.endpoint)
     if (endpoint === undefined) {
       return refuseUnread(req, null, new LatchkeyError('endpoint_not_found', 'No such endpoint.'))
@@ -96,6 +98,23 @@ function receiveWebhook(deps: WebhookDeps): RawHandler<'endpoint'> {
     })
     metrics.delivered(endpoint.name, receipt.disposition)
     sendJson(res, 200, { received: true, id: receipt.id, disposition: receipt.disposition })
+    return receipt.disposition
+  }
+
+  return async (req, res, params) => {
+    const startedAt = performance.now()
+    let outcome: DeliveryOutcome = 'notStored'
+    try {
+      outcome = await receive(req, res, params)
+    } catch (error) {
+      if (!isLatchkeyError(error, 'not_stored') && !isLatchkeyError(error, 'store_unavailable'))
+        outcome = 'refused'
+      throw error
+    } finally {
+      const { endpoint } = factsOf(req)
+      if (endpoint !== null && req.method === 'POST')
+        pulse.note(endpoint, outcome, performance.now() - startedAt)
+    }
   }
 }
 

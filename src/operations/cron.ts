@@ -75,13 +75,16 @@ export function createSchedule(deps: CronDeps): Schedule {
     },
     failed,
   })
-  const starting = openTask(deps, onTime).then((opened) => {
-    task = opened
+  async function start(): Promise<void> {
+    task = await openTask(deps, onTime)
     if (stopping.signal.aborted) return task.destroy()
     // Its time passed while the machine slept or was too busy.
     task.on('execution:missed', onTime)
-    return task.start()
-  })
+    await task.start()
+    // It knows only times to come, and one may have come while the library was loaded.
+    if (minuteOf(clock()) > minuteOf(startedAt)) mayBeOverdue = true
+  }
+  const starting = start()
   starting.catch((error: unknown) => log.error({ err: error }, failed))
   return {
     async stop() {
@@ -93,6 +96,8 @@ export function createSchedule(deps: CronDeps): Schedule {
     },
   }
 }
+
+const minuteOf = (at: number): number => Math.floor(at / MINUTE_MS)
 
 /** A task that has not started. Its own log would go to standard output. */
 async function openTask(
@@ -118,7 +123,7 @@ export async function isOverdue(times: Times, after: number, now: number): Promi
   const task = await openTask(times)
   const minutes = new Set(parse(times.expression).minute.map((minute) => minute % QUARTER))
   let looked = 0
-  const from = Math.floor(Math.max(after, now - FURTHEST_MS) / MINUTE_MS) + 1
+  const from = minuteOf(Math.max(after, now - FURTHEST_MS)) + 1
   try {
     for (let minute = from; minute * MINUTE_MS <= now; minute += 1) {
       if (!minutes.has(minute % QUARTER)) continue

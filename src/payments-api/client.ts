@@ -1,11 +1,13 @@
 /* What a backfill asks the payments service, and how webhook endpoints are managed. It reads, but for those. */
 
+import { createHash } from 'node:crypto'
 import type { z } from 'zod'
 import type { Issue } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import { isUsableId } from '../provider/ids.js'
 import { isJsonObject, type JsonObject } from '../provider/json.js'
-import { PaymentsApiError } from './failure.js'
+import { MAX_PAGE_SIZE, type WebhookEndpointChange } from '../provider/requests.js'
+import { isPaymentsApiError, PaymentsApiError } from './failure.js'
 import {
   type CallOptions,
   createTransport,
@@ -67,7 +69,8 @@ export interface Listed<T, Place> {
   /** One page. */
   list(options?: ListOptions<Place>): Promise<Page<T, Place>>
   /**
-   * Page after page, up to the last one. A list that changes meanwhile may show a record twice.
+   * Page after page, up to the last one. A list that changes meanwhile may show a record twice. A page by cursor that is
+   * too large is asked for again with fewer records.
    * @throws {PaymentsApiError} `cursor_refused` where a cursor has expired: begin again
    */
   pages(options?: ListOptions<Place>): AsyncGenerator<Page<T, Place>, void, undefined>
@@ -83,14 +86,6 @@ export interface Records<T> extends Listed<T, string> {
 /** At most 255 visible ASCII characters. The same key must go with the same request, for a day. */
 export interface PostOptions extends CallOptions {
   readonly idempotencyKey: string
-}
-
-export interface WebhookEndpointChange {
-  readonly url?: string
-  readonly description?: string
-  /** Empty: all events. */
-  readonly enabledEvents?: readonly string[]
-  readonly isActive?: boolean
 }
 
 /**
@@ -163,7 +158,11 @@ export function createPaymentsApi(options: PaymentsApiOptions): PaymentsApi {
           payments: {
             get: getAt(call, LEGACY_PAYMENTS, legacyPaymentSchema),
             withStatus: (status) =>
-              listed((given) => numberedPage(call, LEGACY_PAYMENTS, legacyPaymentSchema, given, { status })),
+              listed(
+                (given) => numberedPage(call, LEGACY_PAYMENTS, legacyPaymentSchema, given, { status }),
+                MAX_PAGE_SIZE.v2,
+                MAX_PAGE_SIZE.v2,
+              ),
           },
         }
       : null,
@@ -172,16 +171,12 @@ export function createPaymentsApi(options: PaymentsApiOptions): PaymentsApi {
 
 const LEGACY_PAYMENTS = '/api/payment'
 
-/** The most that the service allows. */
-const PAGE_SIZE = 100
-const LEGACY_PAGE_SIZE = 25
-
 type Filter = Readonly<Record<string, string>>
 
 function recordsAt<T>(call: Transport, path: string, schema: z.ZodType<T>): Records<T> {
   return {
     get: getAt(call, path, schema),
-    ...listed<T, string>((options) => cursorPage(call, path, schema, options)),
+    ...listed<T, string>((options) => cursorPage(call, path, schema, options), MAX_PAGE_SIZE.v3, 1),
   }
 }
 
@@ -196,7 +191,7 @@ async function cursorPage<T>(
   call: Transport,
   path: string,
   schema: z.ZodType<T>,
-  { from = null, limit = PAGE_SIZE, signal }: ListOptions<string>,
+  { from = null, limit = MAX_PAGE_SIZE.v3, signal }: ListOptions<string>,
   filter: Filter = {},
 ): Promise<Page<T, string>> {
   const data = await call({ method: 'GET', path, query: { ...filter, limit, cursor: from } }, { signal })
@@ -212,7 +207,7 @@ async function numberedPage<T>(
   call: Transport,
   path: string,
   schema: z.ZodType<T>,
-  { from, limit = LEGACY_PAGE_SIZE, signal }: ListOptions<number>,
+  { from, limit = MAX_PAGE_SIZE.v2, signal }: ListOptions<number>,
   filter: Filter,
 ): Promise<Page<T, number>> {
   const asked = from ?? 1
@@ -224,19 +219,38 @@ async function numberedPage<T>(
   return { ...readAll(schema, items), next: page < totalPages ? page + 1 : null }
 }
 
-/** Both ways to read a list, by what reads one page. */
+/** Of the records of a page, which are long; empty if there are none. */
+function fingerprintOf(records: readonly unknown[]): string {
+  return records.length === 0 ? '' : createHash('sha256').update(JSON.stringify(records)).digest('hex')
+}
+
+/**
+ * Both ways to read a list, by what reads one page.
+ * @param most the size of a page
+ * @param least its size where records are long; a list by numbers has pages of one size alone
+ */
 function listed<T, Place extends string | number>(
   list: (options: ListOptions<Place>) => Promise<Page<T, Place>>,
+  most: number,
+  least: number,
 ): Listed<T, Place> {
   async function* pages(options: ListOptions<Place> = {}) {
     const seen = new Set<Place>()
     let before = ''
     let from = options.from ?? null
+    let limit = options.limit ?? most
     for (;;) {
-      const page = await list({ ...options, from })
-      const shown = JSON.stringify([page.items, page.unreadable].flat().map(({ raw }) => raw))
+      let page: Page<T, Place>
+      try {
+        page = await list({ ...options, from, limit })
+      } catch (error) {
+        if (!isPaymentsApiError(error, 'answer_too_large') || limit <= least) throw error
+        limit = Math.max(least, Math.floor(limit / 2))
+        continue
+      }
+      const shown = fingerprintOf([page.items, page.unreadable].flat().map(({ raw }) => raw))
       // Else a list that turns in a circle would never end.
-      if ((page.next !== null && seen.has(page.next)) || (shown === before && shown !== '[]')) {
+      if ((page.next !== null && seen.has(page.next)) || (shown === before && shown !== '')) {
         throw invalidAnswer('a list', 'a page repeats')
       }
       yield page

@@ -7,6 +7,8 @@ import { z } from 'zod'
 import type { Issue } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import { type JsonObject, parseJsonBody } from '../provider/json.js'
+import { KEY_HEADER } from '../provider/requests.js'
+import { type Answer, exchange, MAX_BODY_BYTES } from './exchange.js'
 import { type FailureDetails, type FailureKind, PaymentsApiError } from './failure.js'
 import { failureSchema, fieldErrorsSchema, successSchema } from './wire.js'
 
@@ -19,7 +21,6 @@ export interface TransportOptions {
   readonly clock: () => number
   /** From 0 up to 1: spreads the waits of calls that failed together. */
   readonly random: () => number
-  readonly fetch?: typeof globalThis.fetch
   /** Rejects when the signal aborts. */
   readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>
   /** How many calls may be under way at once. */
@@ -49,9 +50,6 @@ export interface Call {
 /** Answers with the `data` of the envelope. */
 export type Transport = (call: Call, options?: CallOptions) => Promise<unknown>
 
-const KEY_HEADER = 'X-Service-Api-Key'
-/** A hundred payments with long timelines have half a megabyte. */
-const MAX_BODY_BYTES = 16 * 1024 * 1024
 const BACK_OFF = { firstMs: 500, mostMs: 30_000 }
 /** A service that asks for a longer wait ends the call, and the failure says how long to wait. */
 const MAX_WAIT_MS = 5 * 60_000
@@ -66,7 +64,7 @@ const DEFAULTS = {
 /** @throws {PaymentsApiError} `key_mismatch`, before anything is sent */
 export function createTransport(options: TransportOptions): Transport {
   const { environment, baseUrl, apiKey, clock, random, onRetry } = options
-  const { fetch = globalThis.fetch, sleep, atOnce, timeoutMs, retries } = { ...DEFAULTS, ...options }
+  const { sleep, atOnce, timeoutMs, retries } = { ...DEFAULTS, ...options }
   assertKeyOf(environment, apiKey)
   const limit = pLimit(atOnce)
   const never = new AbortController().signal
@@ -79,7 +77,7 @@ export function createTransport(options: TransportOptions): Transport {
     const closedFor = Math.min(closedUntil - clock(), MAX_WAIT_MS)
     if (closedFor > 0) await sleep(closedFor, signal)
     try {
-      return judge(call, await exchange(call, signal))
+      return judge(call, await send(call, signal))
     } catch (error) {
       if (error instanceof PaymentsApiError) closeFor((error.retryAfterSeconds ?? 0) * 1000)
       throw error
@@ -91,7 +89,7 @@ export function createTransport(options: TransportOptions): Transport {
     if (ms <= MAX_WAIT_MS) closedUntil = Math.max(closedUntil, clock() + ms)
   }
 
-  async function exchange(call: Call, signal: AbortSignal): Promise<Answer> {
+  async function send(call: Call, signal: AbortSignal): Promise<Answer> {
     // By hand: on Node 22, each `AbortSignal.any` keeps two kilobytes while one of its signals lives.
     const ending = new AbortController()
     const end = () => ending.abort()
@@ -99,9 +97,8 @@ export function createTransport(options: TransportOptions): Transport {
     signal.addEventListener('abort', end, { once: true })
     try {
       signal.throwIfAborted()
-      const response = await fetch(addressOf(baseUrl, call), {
+      return await exchange(addressOf(baseUrl, call), {
         method: call.method,
-        redirect: 'manual',
         signal: ending.signal,
         headers: {
           [KEY_HEADER]: apiKey,
@@ -110,10 +107,8 @@ export function createTransport(options: TransportOptions): Transport {
           ...(call.body && { 'content-type': 'application/json' }),
           ...(call.idempotencyKey !== undefined && { 'idempotency-key': call.idempotencyKey }),
         },
-        ...(call.body && { body: JSON.stringify(call.body) }),
+        body: call.body && JSON.stringify(call.body),
       })
-      const { status, headers } = response
-      return { status, headers, body: await readBody(response) }
     } catch (error) {
       signal.throwIfAborted()
       if (ending.signal.aborted) {
@@ -190,32 +185,9 @@ const named = ({ method, path }: Call): string => `${method} ${path}`
 
 // What came back
 
-interface Answer {
-  readonly status: number
-  readonly headers: Headers
-  /** Null: too large. */
-  readonly body: Uint8Array | null
-}
-
-async function readBody({ headers, body }: Response): Promise<Uint8Array | null> {
-  if (body === null) return new Uint8Array()
-  const chunks: Uint8Array[] = []
-  let length = 0
-  const isTooLarge = () => length > MAX_BODY_BYTES || Number(headers.get('content-length')) > MAX_BODY_BYTES
-  for await (const chunk of body) {
-    length += chunk.length
-    // Leaving the loop closes the connection.
-    if (isTooLarge()) return null
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks)
-}
-
 /** Only the system's short code: messages and causes may hold what was sent. */
 function networkReason(error: unknown): string {
-  const cause = error instanceof Error ? error.cause : undefined
-  if (cause instanceof Error && cause.message === 'bad port') return 'fetch refuses this port'
-  return cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown reason'
+  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown reason'
 }
 
 /** Answers with the data of a success. @throws {PaymentsApiError} what the answer says */
@@ -245,7 +217,7 @@ function createJudge({ environment, apiKey, clock }: TransportOptions) {
     }
     const isLimited = status === 429 || refusal?.code === 'RATE_LIMITED'
     if (isLimited || status >= 500) {
-      const retryAfterSeconds = secondsToWait(headers.get('retry-after'), clock())
+      const retryAfterSeconds = secondsToWait(headers['retry-after'], clock())
       const when =
         retryAfterSeconds === null ? 'Try again later.' : `Try again in ${retryAfterSeconds} seconds.`
       const what = isLimited ? 'limits how often it may be called' : 'fails'
@@ -327,8 +299,8 @@ function withoutSecrets(text: string, apiKey: string): string {
 }
 
 /** Of a `Retry-After`, in seconds or as a date (RFC 9110, 10.2.3); null if there is none, or none that can be read. */
-function secondsToWait(header: string | null, now: number): number | null {
-  if (header === null) return null
+function secondsToWait(header: string | undefined, now: number): number | null {
+  if (header === undefined) return null
   if (/^\d{1,9}$/.test(header)) return Number(header)
   const at = Date.parse(header)
   return Number.isNaN(at) ? null : Math.max(0, Math.ceil((at - now) / 1000))

@@ -50,7 +50,7 @@ export interface ActResult {
  */
 export type PerformAct = (request: ActRequest) => Promise<ActResult>
 
-interface PerformActDeps {
+export interface PerformActDeps {
   readonly db: Db
   readonly write: (act: ManualAct) => Promise<Receipt>
   readonly readAccess: (query: PersonKey & { readonly at: null }) => Promise<AccessAnswer>
@@ -80,20 +80,29 @@ export function createPerformAct({ db, write, readAccess, clock }: PerformActDep
     const ids = idempotencyKey === null ? [] : [id, formerActIdOf(environment, idempotencyKey)]
     let eventId = await findDone(act, ids)
     if (eventId === null) {
-      refusePastEnd(request.act, clock())
-      if (IDENTIFIES[request.act.type] && (await loadErasure(db, environment, customerId)) !== null)
-        throw new LatchkeyError('customer_erased', ERASED)
-      if (request.act.type === 'manual.revoked') refuseUngranted(request.act.productId, await read())
-      if (request.act.type === 'manual.unblocked') {
-        const acts = await loadManualEvents(db, environment, [customerId])
-        refuseUnblocked(request.act.productId, foldActs(acts.get(customerId)).blocks)
-      }
+      await refuseAct({ db, readAccess, clock }, request)
       const { disposition } = await write(act)
       // Another request with the same key came first; or something else was imported under this id.
       eventId = disposition === 'duplicate' ? await findDone(act, ids) : id
       if (eventId === null) throw usedBefore()
     }
     return { eventId, access: await read() }
+  }
+}
+
+/** Refuses what can't be done to this customer now: see `PerformAct`. */
+export async function refuseAct(
+  { db, readAccess, clock }: Omit<PerformActDeps, 'write'>,
+  { environment, customerId, act }: ActRequest,
+): Promise<void> {
+  refusePastEnd(act, clock())
+  if (IDENTIFIES[act.type] && (await loadErasure(db, environment, customerId)) !== null)
+    throw new LatchkeyError('customer_erased', ERASED)
+  if (act.type === 'manual.revoked')
+    refuseUngranted(act.productId, await readAccess({ environment, customerId, at: null }))
+  if (act.type === 'manual.unblocked') {
+    const acts = await loadManualEvents(db, environment, [customerId])
+    refuseUnblocked(act.productId, foldActs(acts.get(customerId)).blocks)
   }
 }
 

@@ -78,10 +78,38 @@ export const CANONICAL_TYPE_OF_V2 = {
 
 export type V2EventType = keyof typeof CANONICAL_TYPE_OF_V2
 
-/** Types that only the legacy generation sends; samples of v3 have every other one. */
-export const LEGACY_ONLY = [
+/** Types that only the legacy generation sends; v3 sends every other one. */
+const LEGACY_ONLY = [
   'checkout.initiated',
   'checkout.failed',
   'checkout.canceled',
 ] as const satisfies readonly (typeof CANONICAL_TYPE_OF_V2)[V2EventType][]
 export type LegacyOnly = (typeof LEGACY_ONLY)[number]
+
+/** Every canonical type of an event that the provider sends. */
+export type SentEventType =
+  | PaymentEventType
+  | SubscriptionEventType
+  | CustomerEventType
+  | (typeof INFORMATIVE_EVENT_TYPES)[number]
+
+/** Every documented type of each generation. */
+export const WIRE_TYPES: Readonly<Record<'v2' | 'v3', readonly string[]>> = {
+  v2: [...Object.keys(CANONICAL_TYPE_OF_V2), 'PAYMENT_SETTLED'],
+  v3: [
+    ...PAYMENT_EVENT_TYPES,
+    ...SUBSCRIPTION_EVENT_TYPES,
+    ...CUSTOMER_EVENT_TYPES,
+    ...INFORMATIVE_EVENT_TYPES,
+  ].filter((type) => !LEGACY_ONLY.some((one) => one === type)),
+}
+
+/**
+ * The generation's name for a type of either generation; undefined if it does not send the type.
+ * @param generation left out: the one that the name belongs to
+ */
+export function wireTypeOf(type: string, generation?: keyof typeof WIRE_TYPES): string | undefined {
+  const sent = generation ? WIRE_TYPES[generation] : [...WIRE_TYPES.v3, ...WIRE_TYPES.v2]
+  const inBoth = Object.entries(CANONICAL_TYPE_OF_V2).find((names) => names.some((name) => name === type))
+  return [type, ...(inBoth ?? [])].find((name) => sent.includes(name))
+}

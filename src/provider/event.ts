@@ -21,8 +21,8 @@ export type ProvenRail = 'card' | 'crypto'
 export type Rail = ProvenRail | 'unknown'
 
 const usableId = z.string().refine(isUsableId)
-/** A field that what an older version exported may lack. */
-const orNull = <Schema extends z.ZodType>(schema: Schema) => schema.nullable().default(null)
+/** A field that may be missing, which is the same as null. */
+export const orNull = <Schema extends z.ZodType>(schema: Schema) => schema.nullable().default(null)
 const text = orNull(z.string())
 
 const customerDetails = z.object(ofEach(DETAIL_NAMES, () => text))

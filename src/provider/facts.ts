@@ -73,7 +73,7 @@ export interface Reference {
 }
 
 /** The provider's own limit for a reference; a longer metadata value is text, not an id. */
-const MAX_REFERENCE_LENGTH = 255
+export const MAX_REFERENCE_LENGTH = 255
 
 /** The newest accounts of a customer. */
 export function accountsIn(facts: CustomerFacts): Accounts {

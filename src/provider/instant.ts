@@ -33,6 +33,11 @@ export function parseInstant(text: string): number | null {
   return sign === '-' ? instant + offset : instant - offset
 }
 
+/** ISO 8601 in UTC, with milliseconds. @param instant epoch milliseconds */
+export function formatInstant(instant: number): string {
+  return new Date(instant).toISOString()
+}
+
 function twoDigits(text: string, at: number): number {
   return (text.charCodeAt(at) - ZERO) * 10 + text.charCodeAt(at + 1) - ZERO
 }

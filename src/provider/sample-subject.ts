@@ -32,10 +32,6 @@ export const SAMPLE_TX_HASH = `0x${'5a'.repeat(32)}`
 
 const PERIOD_MS = 30 * 24 * 60 * 60 * 1000
 
-export function isoTime(epochMs: number): string {
-  return new Date(epochMs).toISOString()
-}
-
 export function sampleEmail({ customerId, email = EMAIL }: SampleSubject): string | null {
   return customerId && email
 }
@@ -44,9 +40,9 @@ export function samplePriceCents({ priceCents = PRICE_CENTS }: SampleSubject): n
   return priceCents
 }
 
-/** The end of the paid period: a month later while the subscription runs, else the time of the event. */
-export function samplePeriodEnd({ createdAt, periodEnd }: SampleSubject, isRunning: boolean): string {
-  return isoTime(periodEnd ?? (isRunning ? createdAt + PERIOD_MS : createdAt))
+/** The end of the paid period, in epoch milliseconds: a month later while the subscription runs, else the time of the event. */
+export function samplePeriodEnd({ createdAt, periodEnd }: SampleSubject, isRunning: boolean): number {
+  return periodEnd ?? (isRunning ? createdAt + PERIOD_MS : createdAt)
 }
 
 /** How much of the payment has been refunded, by event type. */

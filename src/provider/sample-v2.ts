@@ -1,8 +1,5 @@
-import { ACCOUNT_FACTS, type AccountFact, ofEach, PLATFORMS } from './accounts.js'
-import { ofCustomer } from './customer.js'
 import type { V2EventType } from './event-types.js'
 import {
-  isoTime,
   SAMPLE_CURRENCY,
   SAMPLE_TX_HASH,
   type SampleSubject,
@@ -11,12 +8,12 @@ import {
   samplePriceCents,
   sampleRefundedCents,
 } from './sample-subject.js'
-
-const USERNAMES = Object.values(PLATFORMS).map(({ username }) => username)
-
-function accountsOf({ accounts = {} }: SampleSubject, nameOf: (fact: AccountFact) => string): object {
-  return Object.fromEntries(ACCOUNT_FACTS.map((fact) => [nameOf(fact), accounts[fact] ?? null]))
-}
+import {
+  type LegacyPerson,
+  legacyPaymentData,
+  legacySettledData,
+  legacySubscriptionData,
+} from './wire-event.js'
 
 /** The status that a payment or subscription shows in its event. */
 const STATUS: Readonly<Record<V2EventType, string>> = {
@@ -41,88 +38,40 @@ function statusIn(type: string): string | undefined {
 
 /** The `data` of a legacy event of a documented type. */
 export function sampleDataV2(type: string, subject: SampleSubject): object {
-  if (type === 'PAYMENT_SETTLED') return settledData(subject)
-  return type.startsWith('SUBSCRIPTION_') ? subscriptionData(type, subject) : paymentData(type, subject)
+  const payment = paymentOf(type, subject)
+  const { createdAt, productId, customerId, accounts, metadata } = subject
+  const person: LegacyPerson = { id: customerId, email: sampleEmail(subject), ...accounts }
+  const externalRef = subject.externalRef ?? null
+  if (type === 'PAYMENT_SETTLED') {
+    const payoutAmountCents = payment.priceCents
+    const payout = { id: 'pout_sample', payoutAmountCents, paidOutAt: createdAt }
+    return legacySettledData(payout, { ...payment, merchantNetCents: payoutAmountCents, externalRef }, person)
+  }
+  const context = { externalRef, metadata: metadata ?? null }
+  if (!type.startsWith('SUBSCRIPTION_')) {
+    return legacyPaymentData(payment, person, { ...context, successUrl: null, cancelUrl: null })
+  }
+  const { status, subscriptionId: id } = payment
+  const expiresAt = samplePeriodEnd(subject, status === 'ACTIVE')
+  const last = payment.id === null ? null : { ...payment, status: 'PAYMENT_SUCCESS', createdAt }
+  return legacySubscriptionData({ id, status, productId, expiresAt }, last, person, context)
 }
 
-function paymentData(type: string, subject: SampleSubject): object {
+function paymentOf(type: string, subject: SampleSubject) {
   const isCard = subject.rail === 'card'
-  const price = samplePriceCents(subject)
+  const priceCents = samplePriceCents(subject)
   return {
-    payment: {
-      id: subject.paymentId,
-      status: statusIn(type),
-      subscriptionId: subject.subscriptionId,
-      productId: subject.productId,
-      valueUsd: String(price),
-      priceCents: String(price),
-      currency: SAMPLE_CURRENCY,
-      vatAmountCents: isCard ? 0 : null,
-      totalAmountCents: isCard ? price : null,
-      refundedAmountCents: sampleRefundedCents(type, subject),
-      txHash: isCard ? null : SAMPLE_TX_HASH,
-      source: isCard ? 'FIAT' : 'CRYPTO',
-      customerId: subject.customerId,
-      customerEmail: sampleEmail(subject),
-      ...accountsOf(subject, ofCustomer),
-      ...ofEach(USERNAMES.map(ofCustomer), () => null),
-    },
-    context: { ...contextOf(subject), successUrl: null, cancelUrl: null },
-  }
-}
-
-function subscriptionData(type: string, subject: SampleSubject): object {
-  const status = statusIn(type)
-  return {
-    subscription: {
-      id: subject.subscriptionId,
-      status,
-      productId: subject.productId,
-      expiresAt: samplePeriodEnd(subject, status === 'ACTIVE'),
-    },
-    lastPayment: subject.paymentId && {
-      id: subject.paymentId,
-      status: 'PAYMENT_SUCCESS',
-      priceCents: String(samplePriceCents(subject)),
-      currency: SAMPLE_CURRENCY,
-      createdAt: isoTime(subject.createdAt),
-    },
-    customer: {
-      id: subject.customerId,
-      email: sampleEmail(subject),
-      ...accountsOf(subject, (fact) => fact),
-      ...ofEach(USERNAMES, () => null),
-    },
-    context: contextOf(subject),
-  }
-}
-
-function contextOf({ externalRef, metadata }: SampleSubject): object {
-  return { externalRef: externalRef ?? null, metadata: metadata ?? null }
-}
-
-/** One payout of one payment; real events contain many of both. */
-function settledData(subject: SampleSubject): object {
-  const price = samplePriceCents(subject)
-  const payout = {
-    id: 'pout_sample',
-    payoutAmountCents: price,
-    currency: SAMPLE_CURRENCY,
-    paidOutAt: isoTime(subject.createdAt),
-  }
-  const payment = {
     id: subject.paymentId,
-    payoutId: payout.id,
-    productId: subject.productId,
+    status: statusIn(type),
     subscriptionId: subject.subscriptionId,
-    priceCents: String(price),
+    productId: subject.productId,
+    valueUsd: String(priceCents),
+    priceCents,
     currency: SAMPLE_CURRENCY,
-    grossAmountCents: price,
-    merchantNetCents: price,
-    customerId: subject.customerId,
-    customerEmail: sampleEmail(subject),
-    ...accountsOf(subject, ofCustomer),
-    externalRef: subject.externalRef ?? null,
-  }
-  return { payouts: [payout], payments: [payment] }
+    vatAmountCents: 0,
+    grossAmountCents: priceCents,
+    refundedAmountCents: sampleRefundedCents(type, subject),
+    txHash: isCard ? null : SAMPLE_TX_HASH,
+    source: isCard ? 'FIAT' : 'CRYPTO',
+  } as const
 }

@@ -1,6 +1,6 @@
 import type { LegacyOnly, PaymentEventType, SubscriptionEventType } from './event-types.js'
+import { formatInstant } from './instant.js'
 import {
-  isoTime,
   SAMPLE_CURRENCY,
   type SampleSubject,
   sampleEmail,
@@ -52,16 +52,16 @@ export function sampleDataV3(type: string, subject: SampleSubject): object {
     case 'payment_method':
       return { object: 'payment_method', id: 'pm_sample', status: action, customer: customerOf(subject) }
     default:
-      return { object: 'payout', id: 'pout_sample', status: action, amount_cents: samplePriceCents(subject) }
+      return { object: 'payout', id: 'pout_sample', status: action, amountCents: samplePriceCents(subject) }
   }
 }
 
 function common(subject: SampleSubject): object {
   return {
-    organization_id: 'org_sample',
+    organizationId: 'org_sample',
     customer: subject.customerId && customerOf(subject),
     product: subject.productId && { object: 'product', id: subject.productId, name: 'Sample product' },
-    external_ref: subject.externalRef ?? null,
+    externalRef: subject.externalRef ?? null,
     metadata: subject.metadata ?? {},
   }
 }
@@ -76,24 +76,24 @@ function paymentData(type: string, subject: SampleSubject): object {
     object: 'payment',
     id: subject.paymentId,
     status: PAYMENT_STATUS[type],
-    subscription_id: subject.subscriptionId,
-    price_cents: String(samplePriceCents(subject)),
+    subscriptionId: subject.subscriptionId,
+    priceCents: String(samplePriceCents(subject)),
     currency: SAMPLE_CURRENCY,
-    refunded_amount_cents: sampleRefundedCents(type, subject),
-    created_at: isoTime(subject.createdAt),
+    refundedAmountCents: sampleRefundedCents(type, subject),
+    createdAt: formatInstant(subject.createdAt),
     ...(subject.rail === 'card' ? cardData(type) : CRYPTO_DATA),
   }
 }
 
 function cardData(type: string): object {
-  const decline = { status: 'declined', decline_code: 'insufficient_funds', decline_category: 'SOFT' }
+  const decline = { status: 'declined', declineCode: 'insufficient_funds', declineCategory: 'SOFT' }
   return { method: 'CARD', ...(type === 'payment.failed' ? decline : {}) }
 }
 
 const CRYPTO_DATA = {
   method: 'CRYPTO',
-  asset: { chain_id: 8453, symbol: 'USDC', decimals: 6, address: `0x${'ab'.repeat(20)}` },
-  deposit_address: `0x${'cd'.repeat(20)}`,
+  asset: { chainId: 8453, symbol: 'USDC', decimals: 6, address: `0x${'ab'.repeat(20)}` },
+  depositAddress: `0x${'cd'.repeat(20)}`,
 }
 
 function subscriptionData(type: string, subject: SampleSubject): object {
@@ -104,11 +104,13 @@ function subscriptionData(type: string, subject: SampleSubject): object {
     object: 'subscription',
     id: subject.subscriptionId,
     status,
-    current_cycle: type === 'subscription.created' ? 1 : 2,
-    total_cycles: null,
-    cancel_at_period_end: isAnnounced,
+    currentCycle: type === 'subscription.created' ? 1 : 2,
+    totalCycles: null,
+    cancelAtPeriodEnd: isAnnounced,
     // A cancellation that waits for the end of the paid period comes before that end.
-    expires_at: samplePeriodEnd(subject, status === 'active' || (status === 'canceled' && isAnnounced)),
-    last_payment: subject.paymentId,
+    expiresAt: formatInstant(
+      samplePeriodEnd(subject, status === 'active' || (status === 'canceled' && isAnnounced)),
+    ),
+    lastPayment: subject.paymentId,
   }
 }

@@ -1,15 +1,16 @@
 /* The hosted checkout: plain pages, on which a person pays, fails to, or leaves. */
 
-import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
+import { createHmac, hash, timingSafeEqual } from 'node:crypto'
+import { html, type SafeHtml } from '@remix-run/html-template'
 import express, { type ErrorRequestHandler, type Router } from 'express'
 import { z } from 'zod'
+import { formatInstant } from '../provider/instant.js'
 import { refuse, ServiceError } from './codes.js'
 import type { Payment, Product } from './model.js'
 import type { Engine } from './operations/operation.js'
 import { PAY, pay } from './paying.js'
 import { isPayable } from './payment.js'
 import { assetOf, CHAINS } from './pricing.js'
-import { iso } from './views-v3.js'
 import type { World } from './world.js'
 
 const STYLE = `
@@ -24,7 +25,7 @@ button { cursor: pointer; font-weight: 600; margin-top: 1rem }
 .note { border-left: .3rem solid; padding-left: .75rem }
 a { color: inherit }
 `
-const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64')
+const STYLE_HASH = hash('sha256', STYLE, 'base64')
 const HEADERS = {
   'Content-Security-Policy': `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`,
   'Referrer-Policy': 'same-origin',
@@ -48,14 +49,13 @@ export function checkoutRoutes({ world, courier, baseUrl }: Engine): Router {
     res.set(HEADERS)
     // A page of somebody else's must neither read these nor send their forms.
     const origin = req.get('Origin') ?? baseUrl()
-    const isOwn =
-      req.get('Host') === new URL(baseUrl()).host && (req.method !== 'POST' || origin === baseUrl())
-    if (!isOwn) refuse('FORBIDDEN', `Open the checkout at ${baseUrl()}.`)
+    const isOwn = req.method !== 'POST' || origin === baseUrl()
+    if (!isOwn || req.get('Host') !== new URL(baseUrl()).host)
+      refuse('FORBIDDEN', `Open the checkout at ${baseUrl()}.`)
     next()
   })
   router.get('/:name', ({ params: { name }, query }, res) => {
-    const shown = world.act(() => checkoutPage(world, checkoutNamed(world, name), 'left' in query))
-    res.send(shown.html)
+    res.send(world.act(() => checkoutPage(world, checkoutNamed(world, name), 'left' in query)))
   })
   router.post('/:name', express.urlencoded({ extended: false, limit: '64kb' }), async (req, res) => {
     const { name } = req.params as { readonly name: string }
@@ -80,42 +80,37 @@ export function sessionToken({ settings }: World, id: string): string {
   return `${id}.${signature.digest('base64url')}`
 }
 
-/**
- * The payment that an address of the checkout names.
- * @throws {ServiceError} `PAYMENT_NOT_FOUND`, `CHECKOUT_SESSION_NOT_FOUND`, `CHECKOUT_SESSION_EXPIRED`,
- * `CHECKOUT_SESSION_INVALID_SIGNATURE`
- */
-export function checkoutNamed(world: World, name: string): Payment {
-  if (name.startsWith('cs_')) return openSession(world, name)
-  return (
-    world.find('payment', name) ??
-    refuse('PAYMENT_NOT_FOUND', 'There is no such checkout. Look at the address again.')
-  )
-}
-
-function openSession(world: World, token: string): Payment {
-  const [id = ''] = token.split('.')
-  const expected = Buffer.from(sessionToken(world, id))
-  const given = Buffer.from(token)
-  if (expected.length !== given.length || !timingSafeEqual(expected, given)) {
+/** @throws {ServiceError} if the address of a checkout is forged, has expired, or names no payment */
+function checkoutNamed(world: World, name: string): Payment {
+  const [id = ''] = name.split('.')
+  const isSession = id.startsWith('cs_')
+  if (isSession && !isSame(name, sessionToken(world, id))) {
     refuse('CHECKOUT_SESSION_INVALID_SIGNATURE', 'The signature of this checkout session is wrong.')
   }
-  const payment = world.find('payment', id.replace('cs_', 'pay_'))
-  if (!payment) return refuse('CHECKOUT_SESSION_NOT_FOUND', 'There is no such checkout session.')
+  const payment = world.find('payment', isSession ? id.replace('cs_', 'pay_') : name)
+  if (payment === undefined) {
+    const code = isSession ? 'CHECKOUT_SESSION_NOT_FOUND' : 'PAYMENT_NOT_FOUND'
+    return refuse(code, 'There is no such checkout. Look at the address again.')
+  }
   const { paymentReceivedAt, expiresAt } = payment
-  if (paymentReceivedAt === null && expiresAt !== null && world.now >= expiresAt) {
+  if (isSession && paymentReceivedAt === null && expiresAt !== null && world.now >= expiresAt) {
     refuse('CHECKOUT_SESSION_EXPIRED', 'This checkout session has expired. Ask the shop for a new one.')
   }
   return payment
+}
+
+/** In the same time, wherever two secrets differ. */
+export function isSame(given: string, secret: string): boolean {
+  return timingSafeEqual(hash('sha256', given, 'buffer'), hash('sha256', secret, 'buffer'))
 }
 
 // The pages
 
 const failurePage: ErrorRequestHandler = (error, req, res, next) => {
   if (!(error instanceof ServiceError)) return next(error)
-  const back = req.method === 'POST' && link(`/checkout${req.path}`, 'Back to the checkout')
+  const back = link(req.method === 'POST' ? `/checkout${req.path}` : null, 'Back to the checkout')
   const body = html`${note(error.message, 'alert')}<p>Code: ${error.code}</p>${back}`
-  res.status(error.status).send(page('This did not work', body).html)
+  res.status(error.status).send(page('This did not work', body))
 }
 
 type Form = Readonly<Record<string, string>>
@@ -143,18 +138,18 @@ function withAnswers(world: World, payment: Payment, form: Form): Payment {
   return world.put('payment', { ...payment, customFieldsResponse: Object.fromEntries(answers) })
 }
 
-function checkoutPage(world: World, payment: Payment, hasLeft: boolean): Html {
+function checkoutPage(world: World, payment: Payment, hasLeft: boolean): string {
   const product = world.find('product', payment.productId)
   const left = html`${note('You have left without paying.')}${link('?', 'Go back and pay')}`
   const body = html`
     <p class="price">${(payment.grossAmountCents / 100).toFixed(2)} ${payment.currency}</p>
     ${product?.description && html`<p>${product.description}</p>`}
-    <p>A sandbox: no money moves here. Its clock says ${iso(world.now)}.</p>
+    <p>A sandbox: no money moves here. Its clock says ${formatInstant(world.now)}.</p>
     ${hasLeft ? left : stateOf(world, payment, product)}`
   return page(product?.name ?? 'Checkout', body)
 }
 
-function stateOf(world: World, payment: Payment, product: Product | undefined): Html {
+function stateOf(world: World, payment: Payment, product: Product | undefined): SafeHtml {
   const { status, successUrl, cancelUrl, paymentReceivedAt, refundedAmountCents } = payment
   if (isPayable(payment, world.now)) {
     const isAtBank = status === 'PENDING_3DS' || status === 'PENDING_REDIRECT'
@@ -168,28 +163,26 @@ function stateOf(world: World, payment: Payment, product: Product | undefined): 
     ${link(isPaid ? successUrl : cancelUrl, 'Back to the shop')}`
 }
 
-const bankForm = (): Html => html`${note('Your bank asks whether this is you.')}<form method="post">
+const bankForm = (): SafeHtml => html`${note('Your bank asks whether this is you.')}<form method="post">
   <button name="outcome" value="success">Yes, pay</button>
   <button name="outcome" value="3ds_failed">No, refuse</button></form>`
 
-function forms(payment: Payment, product: Product | undefined): Html {
+function forms(payment: Payment, product: Product | undefined): SafeHtml {
   const { status, declineCode, cancelUrl } = payment
   const why = declineCode ?? 'a technical failure'
   const hasFailed = status === 'DECLINED' || status === 'FAILED'
+  const isPartly = status === 'PARTIAL'
   return html`
-    ${hasFailed && note(`The payment did not go through: ${why}. You can try again.`, 'alert')}
-    ${status === 'PARTIAL' && note('A part of the deposit has come. The rest is missing.', 'alert')}
-    ${status !== 'PARTIAL' && product?.paymentMethods.includes('CARD') && cardForm(payment)}
-    ${product?.paymentMethods.includes('CRYPTO') && depositForm(payment, product)}
+    ${hasFailed ? note(`The payment did not go through: ${why}. You can try again.`, 'alert') : null}
+    ${isPartly ? note('A part of the deposit has come. The rest is missing.', 'alert') : null}
+    ${product?.paymentMethods.includes('CARD') && !isPartly ? cardForm(payment) : null}
+    ${product?.paymentMethods.includes('CRYPTO') ? depositForm(payment, product) : null}
     ${link(cancelUrl ?? '?left', 'Leave without paying')}`
 }
 
-const cardForm = (payment: Payment): Html =>
+const cardForm = (payment: Payment): SafeHtml =>
   html`<form method="post"><fieldset><legend>Pay by card</legend>${questions(payment)}
-    <label>How<select name="method">
-      <option value="CARD">By card</option>
-      <option value="WALLET_A">By wallet A</option>
-      <option value="WALLET_B">By wallet B</option></select></label>
+    ${choice('How', 'method', ['CARD', 'By card'], ['WALLET_A', 'By wallet A'], ['WALLET_B', 'By wallet B'])}
     <label>Which card<select name="outcome">
       <option value="success">a card that works</option>
       <option value="3ds_required">a card whose bank asks first (3DS)</option>
@@ -198,28 +191,22 @@ const cardForm = (payment: Payment): Html =>
       <option value="technical_failure">a card, and something breaks</option></select></label>
     <button>Pay by card</button></fieldset></form>`
 
-function depositForm(payment: Payment, { acceptedChains, acceptedAssets }: Product): Html {
+function depositForm(payment: Payment, { acceptedChains, acceptedAssets }: Product): SafeHtml {
   const { received, expected, symbol, chainId = 0 } = payment.deposit ?? {}
   const nameOf = (id: number): string => CHAINS[id]?.name ?? ''
   const pairs = acceptedChains.flatMap((id) => acceptedAssets.map((one) => [id, one] as const))
   const offers = pairs.filter(([id, one]) => assetOf(id, one) !== undefined)
-  const choice = payment.deposit
+  const assets = offers.map(([id, one]) => [`${id} ${one}`, `${one} on ${nameOf(id)}`] as const)
+  const what = payment.deposit
     ? html`<p>${received} of ${expected} received, in ${symbol} on ${nameOf(chainId)}, smallest unit.</p>`
-    : html`<label>What<select name="asset">${offers.map(([id, one]) =>
-        option({ value: `${id} ${one}`, label: `${one} on ${nameOf(id)}` }),
-      )}</select></label>`
-  return html`<form method="post"><fieldset><legend>Send a deposit</legend>${questions(payment)}${choice}
-    <label>How much<select name="share">
-      <option value="">all that is missing</option>
-      <option value="0.5">half</option>
-      <option value="1.5">half as much again</option></select></label>
-    <label>Confirmations<select name="confirmations">
-      <option value="">all at once</option>
-      <option value="1">one by one</option></select></label>
+    : choice('What', 'asset', ...assets)
+  return html`<form method="post"><fieldset><legend>Send a deposit</legend>${questions(payment)}${what}
+    ${choice('How much', 'share', ['', 'all that is missing'], ['0.5', 'half'], ['1.5', 'half as much again'])}
+    ${choice('Confirmations', 'confirmations', ['', 'all at once'], ['1', 'one by one'])}
     <button name="method" value="CRYPTO">Send the deposit</button></fieldset></form>`
 }
 
-function confirmations({ deposit }: Payment): Html {
+function confirmations({ deposit }: Payment): SafeHtml {
   const observed = deposit?.observed ?? 0
   const required = CHAINS[deposit?.chainId ?? 0]?.confirmations ?? 1
   return html`${note(`Your deposit is there: ${observed} of ${required} confirmations.`)}<form method="post">
@@ -228,53 +215,35 @@ function confirmations({ deposit }: Payment): Html {
 }
 
 /** The email where nobody knows it, and what the merchant wants to know. */
-function questions(payment: Payment): Html {
+function questions(payment: Payment): SafeHtml {
   const asked = questionsOf(payment).map(({ label, required, placeholder, options }, index) => {
-    const attributes = html`name="custom-${index}"${required && html` required`}`
+    const attributes = html`name="custom-${index}"${required ? html` required` : null}`
     const control = options
-      ? html`<select ${attributes}>${options.map(option)}</select>`
+      ? html`<select ${attributes}>${options.map(({ value, label: text }) => option([value, text]))}</select>`
       : html`<input ${attributes} placeholder="${placeholder}">`
     return html`<label>${label}${control}</label>`
   })
   const email = html`<label>Email<input name="email" type="email" autocomplete="email" required></label>`
-  return html`${payment.customerId === null && email}${asked}`
+  return html`${payment.customerId === null ? email : null}${asked}`
 }
 
-const option = ({ value, label }: { readonly value: string; readonly label: string }): Html =>
-  html`<option value="${value}">${label}</option>`
+type Option = readonly [value: string, text: string]
+const option = ([value, text]: Option): SafeHtml => html`<option value="${value}">${text}</option>`
+const choice = (label: string, name: string, ...options: readonly Option[]): SafeHtml =>
+  html`<label>${label}<select name="${name}">${options.map(option)}</select></label>`
 
-const note = (text: Value, role: 'status' | 'alert' = 'status'): Html =>
+const note = (text: string | SafeHtml, role: 'status' | 'alert' = 'status'): SafeHtml =>
   html`<p role="${role}" class="note">${text}</p>`
 
 /** @param url checked to be a web address when it came in, or our own */
-const link = (url: string | null, text: string): Html | null =>
+const link = (url: string | null, text: string): SafeHtml | null =>
   url === null ? null : html`<p><a href="${url}" rel="noreferrer">${text}</a></p>`
 
-function page(title: string, body: Html): Html {
-  const style = { html: STYLE }
-  return html`<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>${title} – sandbox checkout</title><style>${style}</style></head><body><main><h1>${title}</h1>${body}</main></body></html>`
-}
-
-/* HTML of which every value is text, unless it is HTML made here. */
-
-interface Html {
-  readonly html: string
-}
-
-type Value = string | number | Html | readonly Html[] | null | undefined | false
-
-function html(parts: TemplateStringsArray, ...values: readonly Value[]): Html {
-  return { html: String.raw({ raw: parts }, ...values.map(textOf)) }
-}
-
-const ESCAPES: Record<string, string> = { '&': 'amp', '<': 'lt', '>': 'gt', '"': 'quot', "'": '#39' }
 /** They would turn round the text after them; shown by their number, they do nothing. */
 const BIDI = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g
 
-function textOf(value: Value): string {
-  if (value === null || value === undefined || value === false) return ''
-  if (typeof value === 'object') return 'html' in value ? value.html : value.map(textOf).join('')
-  return String(value)
-    .replaceAll(/[&<>"']/g, (sign) => `&${ESCAPES[sign]};`)
-    .replaceAll(BIDI, (sign) => `[U+${sign.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}]`)
+function page(title: string, body: SafeHtml): string {
+  const text = html`<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>${title} – sandbox checkout</title><style>${html.raw`${STYLE}`}</style></head><body><main><h1>${title}</h1>${body}</main></body></html>`
+  const shown = (sign: string) => `[U+${sign.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}]`
+  return String(text).replaceAll(BIDI, shown)
 }

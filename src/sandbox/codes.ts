@@ -1,7 +1,6 @@
 import { SERVICE_CODES, type ServiceCode } from '../provider/service-codes.js'
 
 interface ServiceErrorOptions {
-  /** The answer's `data`. */
   readonly data?: object
   /** Where a code has more than one status. */
   readonly status?: number
@@ -29,9 +28,7 @@ export function refuse(code: ServiceCode, message: string, options?: ServiceErro
   throw new ServiceError(code, message, options)
 }
 
-export function refuseFields(
-  fieldErrors: readonly { readonly field: string; readonly message: string }[],
-): never {
+export function refuseFields(fieldErrors: readonly { field: string; message: string }[]): never {
   refuse('VALIDATION_ERROR', 'The request is not valid.', { data: { fieldErrors } })
 }
 

@@ -15,7 +15,6 @@ const HANDFUL = 64
 const SIDE_BY_SIDE = 16
 const BATCH = 512
 
-/** Those of the sandbox. */
 interface CourierOptions {
   readonly retryDelaysMs: readonly number[]
   readonly timeoutMs: number
@@ -41,16 +40,8 @@ export function createCourier(world: World, options: CourierOptions) {
     while (!stopping.signal.aborted) {
       const batch = world.pending(BATCH)
       if (batch.length === 0) return
-      const endpoints = new Map(world.endpoints().map((endpoint) => [endpoint.id, endpoint]))
-      const sent: Delivery[] = []
-      const queue = batch.values()
-      const carry = async (): Promise<void> => {
-        for (const delivery of queue) {
-          if (stopping.signal.aborted) return
-          sent.push(await burst(delivery, endpoints.get(delivery.endpointId)))
-        }
-      }
-      await Promise.all(Array.from({ length: batch.length > HANDFUL ? SIDE_BY_SIDE : 1 }, carry))
+      const atOnce = pLimit(batch.length > HANDFUL ? SIDE_BY_SIDE : 1)
+      const sent = await atOnce.map(batch, burst)
       world.act(() => {
         for (const delivery of sent) world.put('delivery', delivery)
         world.forgetDelivered()
@@ -58,7 +49,8 @@ export function createCourier(world: World, options: CourierOptions) {
     }
   }
 
-  async function burst(delivery: Delivery, endpoint: Endpoint | undefined): Promise<Delivery> {
+  async function burst(delivery: Delivery): Promise<Delivery> {
+    const endpoint = world.endpoints().find(({ id }) => id === delivery.endpointId)
     if (endpoint === undefined) return { ...delivery, status: 'failed' }
     const attempts: Attempt[] = [...delivery.attempts]
     for (const delay of down.has(endpoint.id) ? [0] : [0, ...retryDelaysMs]) {
@@ -113,8 +105,7 @@ export function createCourier(world: World, options: CourierOptions) {
     drain: (): Promise<void> => inTurn(drainAll),
     /** Sends one at once, whatever became of it before. */
     async sendNow(delivery: Delivery): Promise<Delivery> {
-      const endpoint = world.endpoints().find(({ id }) => id === delivery.endpointId)
-      const sent = await burst({ ...delivery, status: 'pending', isDamaged: false }, endpoint)
+      const sent = await burst({ ...delivery, status: 'pending', isDamaged: false })
       const kept: Delivery = sent.status === 'delivered' ? sent : { ...sent, status: 'failed' }
       return world.act(() => world.put('delivery', kept))
     },

@@ -1,13 +1,17 @@
 /* The service's own records, as the sandbox keeps them. Instants (…At) are epoch milliseconds, amounts are cents. */
 
 import { z } from 'zod'
+import { orNull } from '../provider/event.js'
+import type { CardMethod, CONTEXT, DISCOUNT, Method, PRODUCT, PURCHASE } from '../provider/requests.js'
+import { COUNTRY, EMAIL, NAME, TEXT, WEBHOOK_ENDPOINT } from '../provider/requests.js'
 import { isServiceCode } from '../provider/service-codes.js'
-import { COUNTRY, DURATION_MS, EMAIL, NAME, orNull, PRICE, TEXT, WEB_URL } from './fields.js'
 
-/** The words of a text, with one space between two. */
-export type Words<Text extends string> = Text extends `${infer First} ${infer Rest}`
-  ? First | Words<Rest>
-  : Text
+export const DAY_MS = 24 * 60 * 60 * 1000
+const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: DAY_MS }
+export const DURATION_MS = z
+  .string()
+  .regex(/^\d{1,6}[smhd]$/, 'must be a duration such as 90s, 15m, 2h or 30d')
+  .transform((text) => Number.parseInt(text, 10) * (UNIT_MS[text.slice(-1)] ?? 0))
 
 const CHARGED = ['AUTHORIZED', 'FAILED', 'DECLINED', 'CANCELED'] as const
 const PAID_OR_NOT = ['PENDING_3DS', 'PENDING_REDIRECT', ...CHARGED, 'PARTIAL', 'RECEIVED'] as const
@@ -32,26 +36,11 @@ export const PAYMENT_MOVES = {
 export type PaymentStatus = keyof typeof PAYMENT_MOVES
 export const PAYMENT_STATUSES = Object.keys(PAYMENT_MOVES)
 
-export const CURRENCIES = ['USD', 'EUR'] as const
-export type Currency = (typeof CURRENCIES)[number]
-export const CARD_METHODS = ['CARD', 'WALLET_A', 'WALLET_B'] as const
-export type CardMethod = (typeof CARD_METHODS)[number]
-export const METHODS = [...CARD_METHODS, 'CRYPTO'] as const
-export type Method = (typeof METHODS)[number]
-export const RAILS = z.array(z.enum(['CARD', 'CRYPTO']))
-export type Generation = Endpoint['generation']
-
+const DECLINES = ['soft_decline', 'hard_decline', '3ds_failed', 'technical_failure'] as const
 /** What a buyer's card does. `3ds_required` waits for the buyer at the checkout; off-session it succeeds. */
-export const OUTCOMES = [
-  'success',
-  'soft_decline',
-  'hard_decline',
-  '3ds_failed',
-  'technical_failure',
-  '3ds_required',
-] as const
+export const OUTCOMES = ['success', ...DECLINES, '3ds_required'] as const
 export type Outcome = (typeof OUTCOMES)[number]
-export type Decline = Exclude<Outcome, 'success' | '3ds_required'>
+export type Decline = (typeof DECLINES)[number]
 export type DeclineCategory = 'SOFT' | 'HARD'
 
 /** Of what a new record does not have yet: nothing, which is a value of that type later. */
@@ -68,35 +57,7 @@ interface Dated extends Stored {
   readonly updatedAt: number
 }
 
-/** The clock alone will do something to it: what follows from its status then. */
-interface Due {
-  /** Null: nothing. */
-  readonly dueAt: number | null
-}
-
-export const PRODUCT = z.object({
-  name: NAME.min(1).max(100),
-  description: orNull(z.string().max(500)),
-  /** Null where the price is given with each payment. */
-  priceCents: orNull(PRICE.transform(Number)),
-  isCustomPrice: z.boolean().default(false),
-  currency: z.enum(CURRENCIES),
-  paymentMethods: RAILS.min(1),
-  frequencyInDays: orNull(z.int().min(1).max(3650)),
-  platform: z.enum(['WEB', 'INVOICE', 'COMMUNITY', 'MESSENGER']).default('WEB'),
-  acceptedAssets: z.array(z.string().max(20).toUpperCase()).optional(),
-  acceptedChains: z.array(z.int()).optional(),
-  supply: orNull(z.int().min(1)),
-  imageUrl: orNull(WEB_URL),
-  /** Whether the price contains the VAT. */
-  taxInclusive: z.boolean().default(true),
-  communityGuildId: orNull(TEXT),
-  communityRoleId: orNull(TEXT),
-  communityRemindersId: orNull(TEXT),
-  messengerGroupId: orNull(z.string().regex(/^-\d{1,20}$/, 'must be a negative number as text')),
-})
 export interface Product extends Dated, Readonly<z.output<typeof PRODUCT>> {
-  /** Symbols. */
   readonly acceptedAssets: string[]
   readonly acceptedChains: number[]
   readonly status: 'ACTIVE' | 'PENDING' | 'ARCHIVED'
@@ -124,13 +85,6 @@ export interface SavedMethod extends Dated {
   readonly revokedAt: number | null
 }
 
-export const DEPOSIT_WARNINGS = [
-  'INSUFFICIENT_DEPOSIT_AMOUNT',
-  'RBF_DETECTED',
-  'NETWORK_FEE_SURCHARGE',
-] as const
-export type DepositWarning = (typeof DEPOSIT_WARNINGS)[number]
-
 /** Token amounts are in the smallest unit, as text. */
 export interface Deposit {
   readonly chainId: number
@@ -142,39 +96,8 @@ export interface Deposit {
   readonly observed: number | null
   readonly detectedAt: number | null
   readonly txHash: string | null
-  readonly warnings: readonly { code: DepositWarning; message: string; data: object }[]
+  readonly warnings: readonly { code: string; message: string; data: object }[]
 }
-
-/** What a charge comes to. */
-export interface Amounts {
-  readonly grossAmountCents: number
-  readonly vatAmountCents: number
-  /** Null where no VAT applies. */
-  readonly vatRateBps: number | null
-  readonly platformFeeCents: number
-  readonly merchantNetCents: number
-}
-
-/** The merchant's own texts and objects of a checkout, given back as they came. */
-export const CONTEXT = z.object({
-  externalRef: orNull(z.string().max(255)),
-  metadata: orNull(z.record(z.string(), z.unknown())),
-  successUrl: orNull(WEB_URL),
-  cancelUrl: orNull(WEB_URL),
-})
-export type Context = Readonly<z.output<typeof CONTEXT>>
-
-const CUSTOM_FIELD = z.object({
-  key: TEXT,
-  label: z.string().max(255),
-  type: TEXT,
-  required: z.boolean().optional(),
-  placeholder: z.string().max(255).optional(),
-  options: z.array(z.object({ value: z.string(), label: z.string() })).optional(),
-  validation: z.object({ regex: z.string().optional(), errorMessage: z.string().optional() }).optional(),
-})
-/** What the merchant asks the buyer at the checkout. */
-export const CUSTOM_FIELDS = orNull(z.array(CUSTOM_FIELD).max(10))
 
 export const NEW_PAYMENT = {
   subscriptionId: none<string>(),
@@ -191,21 +114,30 @@ export const NEW_PAYMENT = {
   cancelReason: none<string>(),
   paymentReceivedAt: none<number>(),
   paymentSettledAt: none<number>(),
-  customFields: none<readonly z.output<typeof CUSTOM_FIELD>[]>(),
+  customFields: none<NonNullable<z.output<typeof PURCHASE>['customFields']>>(),
   customFieldsResponse: none<object>(),
   status: 'PENDING' as PaymentStatus,
   capture: 'automatic' as 'automatic' | 'manual',
 }
-export interface Payment extends Dated, Due, Context, Amounts, Readonly<typeof NEW_PAYMENT> {
+export type Context = Readonly<z.output<typeof CONTEXT>>
+export interface Payment extends Dated, Context, Readonly<typeof NEW_PAYMENT> {
   readonly customerId: string | null
   readonly productId: string
   /** A `cycle` covers the first one, too. */
   readonly purpose: 'one_time' | 'cycle' | 'plan_change'
   readonly statusTimeline: readonly { readonly status: PaymentStatus; readonly at: number }[]
   readonly priceCents: number
-  readonly currency: Currency
+  readonly currency: Product['currency']
   readonly taxInclusive: boolean
   readonly expiresAt: number | null
+  /** When the clock alone will do something to it: what follows from its status then. */
+  readonly dueAt: number | null
+  readonly grossAmountCents: number
+  readonly vatAmountCents: number
+  /** Null where no VAT applies. */
+  readonly vatRateBps: number | null
+  readonly platformFeeCents: number
+  readonly merchantNetCents: number
 }
 
 export interface ScheduledChange {
@@ -228,6 +160,7 @@ type SubscriptionStatus =
 
 export const NEW_SUBSCRIPTION = {
   status: 'INCOMPLETE' as SubscriptionStatus,
+  /** When the clock alone will do something to it: what follows from its status then. */
   dueAt: none<number>(),
   /** How the newest cycle was paid; null before the first. */
   rail: none<'card' | 'crypto'>(),
@@ -243,17 +176,13 @@ export const NEW_SUBSCRIPTION = {
   /** Every plan change, oldest first. */
   changes: [] as readonly ScheduledChange[],
 }
-export interface Subscription extends Dated, Due, Context, Readonly<typeof NEW_SUBSCRIPTION> {
+export interface Subscription extends Dated, Context, Readonly<typeof NEW_SUBSCRIPTION> {
   readonly customerId: string | null
   readonly productId: string
   readonly totalCycles: number | null
 }
 
-export const ENDPOINT = z.object({
-  url: WEB_URL,
-  description: z.string().max(500).default(''),
-  enabledEvents: z.array(z.string()).default([]),
-  isActive: z.boolean().default(true),
+export const ENDPOINT = WEBHOOK_ENDPOINT.extend({
   /** Which events it hears: v2 has its address in the dashboard, which a sandbox lacks. */
   generation: z.enum(['v3', 'v2']).default('v3'),
   /** One that the receiver knows already; left out: a fresh one. */
@@ -262,18 +191,6 @@ export const ENDPOINT = z.object({
 export interface Endpoint extends Dated, Readonly<z.output<typeof ENDPOINT>> {
   readonly secret: string
 }
-
-export const DISCOUNT = z
-  .object({
-    code: z.string().regex(/^[\w-]{1,50}$/, 'must be 1 to 50 letters, digits, - or _'),
-    percentOff: orNull(z.int().min(1).max(100)),
-    amountOffCents: orNull(z.int().min(1)),
-    productId: orNull(TEXT),
-  })
-  .refine(({ percentOff, amountOffCents }) => (percentOff === null) !== (amountOffCents === null), {
-    path: ['percentOff'],
-    message: 'send either percentOff or amountOffCents',
-  })
 
 /** The kept answer to a request with an idempotency key. */
 export interface KeptAnswer extends Stored {
@@ -290,7 +207,6 @@ export interface Delivery extends Stored {
   readonly endpointId: string
   readonly eventId: string
   readonly type: string
-  /** The body that is sent. */
   readonly event: string
   readonly createdAt: number
   readonly status: (typeof DELIVERY_STATUSES)[number]
@@ -347,7 +263,6 @@ export interface Settings {
   readonly now: number
   /** The instant of the last change: the next one is later. */
   readonly changedAt: number
-  /** How many ids have been made. */
   readonly made: number
   readonly merchantOfRecord: boolean
   readonly faults: readonly z.output<typeof DELIVERY_FAULTS>[]

@@ -1,15 +1,13 @@
 /* What a buyer does, and what the clock does: a payment moves, and what hangs on it follows. */
 
 import { z } from 'zod'
+import { CRYPTO, EMAIL, METHODS } from '../provider/requests.js'
 import { refuse } from './codes.js'
-import { DEPOSIT, takeDeposit } from './deposit.js'
 import { tellCustomer } from './events.js'
-import { CRYPTO, EMAIL } from './fields.js'
 import type { Customer, Payment, Subscription } from './model.js'
-import { CUSTOMER, METHODS, OUTCOMES } from './model.js'
-import { chargeCard, chooseMethod, complete, fail, isPayable, move, UNFINISHED } from './payment.js'
-import { upgradeCharged } from './plan-change.js'
-import { followCycle, isIncomplete, isRunning, subscriptionDue } from './subscription.js'
+import { CUSTOMER, OUTCOMES } from './model.js'
+import { chargeCard, chooseMethod, DEPOSIT, fail, isPayable, paymentDue, takeDeposit } from './payment.js'
+import { followCycle, isIncomplete, isRunning, subscriptionDue, upgradeCharged } from './subscription.js'
 import type { World } from './world.js'
 
 export const PAY = z.object({
@@ -22,10 +20,7 @@ export const PAY = z.object({
   crypto: CRYPTO.optional(),
 })
 
-/**
- * The buyer pays, or tries to.
- * @throws {ServiceError} `INVALID_PAYMENT_STATUS_TRANSITION`, `CHECKOUT_EMAIL_REQUIRED`, and those of the method
- */
+/** @throws {ServiceError} `INVALID_PAYMENT_STATUS_TRANSITION`, `CHECKOUT_EMAIL_REQUIRED`, and those of the method */
 export function pay(world: World, payment: Payment, spec: z.output<typeof PAY>): Payment {
   return followed(world, paid(world, payment, spec))
 }
@@ -50,8 +45,7 @@ function assertPayable(world: World, payment: Payment): void {
   if (isPayable(payment, world.now) && !isOver) return
   const why = isOver ? `its subscription is ${subscription.status}` : `it is ${payment.status}`
   const late = payment.expiresAt !== null && world.now >= payment.expiresAt ? ' and past its deadline' : ''
-  const message = `The payment ${payment.id} can't be paid: ${why}${late}.`
-  refuse('INVALID_PAYMENT_STATUS_TRANSITION', message)
+  refuse('INVALID_PAYMENT_STATUS_TRANSITION', `The payment ${payment.id} can't be paid: ${why}${late}.`)
 }
 
 /** Everything that is paid has a customer: the hosted checkout asks for an email where none is known. */
@@ -80,9 +74,7 @@ export function customerByEmail(world: World, given: z.input<typeof CUSTOMER>): 
     deletedAt: null,
     card: 'success',
   } as const
-  const customer = world.put('customer', fields)
-  tellCustomer(world, 'created', customer)
-  return customer
+  return tellCustomer(world, 'customer.created', world.put('customer', fields))
 }
 
 /** A name fills in only where none is known. */
@@ -94,9 +86,7 @@ export function fillIn(world: World, customer: Customer, given: Partial<z.input<
 }
 
 export function updateCustomer(world: World, changed: Customer): Customer {
-  const customer = world.update('customer', changed, {})
-  tellCustomer(world, 'updated', customer)
-  return customer
+  return tellCustomer(world, 'customer.updated', world.update('customer', changed, {}))
 }
 
 /** What follows from where a payment stands now. */
@@ -113,10 +103,4 @@ export function fallDue(world: World, due: Payment | Subscription): void {
   world.moveTo(due.dueAt ?? 0)
   if ('currentCycle' in due) subscriptionDue(world, due)
   else followed(world, paymentDue(world, due))
-}
-
-function paymentDue(world: World, payment: Payment): Payment {
-  // The sweep over intents: one that nobody finished stops being payable. Nothing is told.
-  if (UNFINISHED.includes(payment.status)) return move(world, payment, 'EXPIRED')
-  return payment.status === 'RECEIVED' ? takeDeposit(world, payment, {}) : complete(world, payment)
 }

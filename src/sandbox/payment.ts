@@ -1,24 +1,17 @@
 /* One payment, from the intent to its end, by card and by crypto. What follows for a subscription is not its business. */
 
+import { z } from 'zod'
+import type { Method } from '../provider/requests.js'
 import type { ServiceCode } from '../provider/service-codes.js'
 import { refuse } from './codes.js'
 import { type PaymentOccurrence, tellPayment, tellPayout } from './events.js'
-import type {
-  Context,
-  Customer,
-  Decline,
-  DeclineCategory,
-  Method,
-  Outcome,
-  Payment,
-  PaymentStatus,
-  Product,
-} from './model.js'
-import { NEW_PAYMENT, PAYMENT_MOVES } from './model.js'
-import { amountsOf, CARD_WINDOW_MS, type CryptoChoice, quote, vatRateIn, WINDOW_MS } from './pricing.js'
-import type { World } from './world.js'
+import type { Context, Customer, Decline, DeclineCategory, Deposit, Payment, Product } from './model.js'
+import { NEW_PAYMENT, OUTCOMES, type Outcome, PAYMENT_MOVES, type PaymentStatus } from './model.js'
+import type { CryptoChoice } from './pricing.js'
+import { amountsOf, CARD_WINDOW_MS, CHAINS, quote, vatRateIn, WINDOW_MS } from './pricing.js'
+import type { Change, World } from './world.js'
 
-export const UNFINISHED: readonly PaymentStatus[] = ['PENDING', 'PENDING_3DS', 'PENDING_REDIRECT', 'PARTIAL']
+const UNFINISHED: readonly PaymentStatus[] = ['PENDING', 'PENDING_3DS', 'PENDING_REDIRECT', 'PARTIAL']
 const UNPAID: readonly PaymentStatus[] = [...UNFINISHED, 'FAILED', 'DECLINED']
 
 /** Moves a payment on, and tells of it. @throws {ServiceError} `INVALID_PAYMENT_STATUS_TRANSITION` */
@@ -26,7 +19,7 @@ export function move(
   world: World,
   payment: Payment,
   status: PaymentStatus,
-  change: Partial<Payment> | ((at: number) => Partial<Payment>) = {},
+  change: Change<Payment> = {},
   ...occurrences: readonly PaymentOccurrence[]
 ): Payment {
   const moves: readonly PaymentStatus[] = PAYMENT_MOVES[payment.status]
@@ -34,11 +27,11 @@ export function move(
     const message = `The payment ${payment.id} is ${payment.status}: it can't become ${status}.`
     refuse('INVALID_PAYMENT_STATUS_TRANSITION', message)
   }
-  const at = world.tick()
-  const statusTimeline = [...payment.statusTimeline, { status, at }]
   const dueAt = UNFINISHED.includes(status) ? payment.expiresAt : null
-  const more = typeof change === 'function' ? change(at) : change
-  const moved = world.update('payment', payment, { status, statusTimeline, dueAt, ...more }, at)
+  const moved = world.update('payment', payment, (at) => {
+    const statusTimeline = [...payment.statusTimeline, { status, at }]
+    return { status, statusTimeline, dueAt, ...(typeof change === 'function' ? change(at) : change) }
+  })
   for (const occurrence of occurrences) tellPayment(world, occurrence, moved)
   return moved
 }
@@ -80,10 +73,8 @@ export function createPayment(world: World, spec: PaymentSpec): Payment {
   })
 }
 
-/** What a buyer can still pay. */
-export function isPayable({ status, expiresAt }: Payment, now: number): boolean {
-  return UNPAID.includes(status) && (expiresAt === null || now < expiresAt)
-}
+export const isPayable = ({ status, expiresAt }: Payment, now: number): boolean =>
+  UNPAID.includes(status) && (expiresAt === null || now < expiresAt)
 
 /**
  * Notes how the buyer pays; for crypto, quotes the deposit. The first choice begins the checkout.
@@ -109,16 +100,10 @@ export function chooseMethod(world: World, payment: Payment, method: Method, cry
 /** Whether the buyer is there: a renewal is charged off-session. */
 type Presence = 'present' | 'absent'
 
-const TEST_TOKENS: Readonly<Record<string, Outcome>> = {
-  tok_soft_decline: 'soft_decline',
-  tok_hard_decline: 'hard_decline',
-  tok_3ds: '3ds_required',
-  tok_3ds_failed: '3ds_failed',
-  tok_technical_failure: 'technical_failure',
-}
+const tokenOf = (outcome: Outcome): string => (outcome === '3ds_required' ? 'tok_3ds' : `tok_${outcome}`)
 /** Any other token is a card that works. */
-export const outcomeOfToken = (token: string): Outcome =>
-  (Object.hasOwn(TEST_TOKENS, token) && TEST_TOKENS[token]) || 'success'
+export const outcomeOf = (token: string): Outcome =>
+  OUTCOMES.find((outcome) => tokenOf(outcome) === token) ?? 'success'
 
 /** Charges a card whose method is chosen. Afterwards the payment is paid, declined, failed, or waits for 3DS. */
 export function chargeCard(world: World, payment: Payment, outcome: Outcome, presence: Presence): Payment {
@@ -164,11 +149,10 @@ export function assertNotDeclined(payment: Payment, code: ServiceCode): Payment 
 
 /** Captured, or confirmed and settled on-chain. */
 export function complete(world: World, payment: Payment): Payment {
+  const { now } = world
   const isCrypto = payment.deposit !== null
-  const times = {
-    paymentReceivedAt: payment.paymentReceivedAt ?? world.now,
-    ...(isCrypto && { paymentSettledAt: world.now }),
-  }
+  const settled = isCrypto && { paymentSettledAt: now }
+  const times = { paymentReceivedAt: payment.paymentReceivedAt ?? now, ...settled }
   const paid = move(world, payment, 'COMPLETED', times, 'payment.succeeded', 'payment.completed')
   if (isCrypto && paid.sessionId !== null) tellPayment(world, 'checkout.succeeded', paid)
   return paid
@@ -194,15 +178,12 @@ export function cancelCheckout(world: World, payment: Payment, reason: string | 
   if (!UNPAID.includes(payment.status)) {
     refuse('PAYMENT_NOT_CANCELABLE', `The payment is ${payment.status}: it can't be canceled.`)
   }
-  const canceled = withdraw(world, payment, reason)
-  tellPayment(world, 'checkout.canceled', canceled)
-  return canceled
+  return tellPayment(world, 'checkout.canceled', withdraw(world, payment, reason))
 }
 
 /** The same without telling anyone: what it would have paid for is gone. */
-export function withdraw(world: World, payment: Payment, cancelReason: string | null): Payment {
-  return move(world, payment, 'CANCELED', (at) => ({ cancelReason, canceledAt: at }))
-}
+export const withdraw = (world: World, payment: Payment, cancelReason: string | null): Payment =>
+  move(world, payment, 'CANCELED', (at) => ({ cancelReason, canceledAt: at }))
 
 /** Paid by card, and not all of it is refunded or charged back. */
 function isHeld({ status, deposit, chargebackAt }: Payment): boolean {
@@ -210,8 +191,10 @@ function isHeld({ status, deposit, chargebackAt }: Payment): boolean {
   return isPaid && deposit === null && chargebackAt === null
 }
 
-/** @param amountInCents null: all that is left. @throws {ServiceError} `PAYMENT_NOT_REFUNDABLE` */
-export function refund(world: World, payment: Payment, amountInCents: number | null): Payment {
+type Part = { readonly amountInCents?: number | null | undefined }
+
+/** Refunds so much, or all that is left. @throws {ServiceError} `PAYMENT_NOT_REFUNDABLE` */
+export function refund(world: World, payment: Payment, { amountInCents }: Part): Payment {
   if (!isHeld(payment)) {
     const why = payment.deposit === null ? `it is ${payment.status}` : 'only card payments are'
     refuse('PAYMENT_NOT_REFUNDABLE', `The payment can't be refunded: ${why}.`)
@@ -233,20 +216,86 @@ export function chargeBack(world: World, payment: Payment): Payment {
   if (!isHeld(payment)) {
     refuse('INVALID_PAYMENT_STATUS_TRANSITION', 'Only a paid card payment can be charged back.')
   }
-  const at = world.tick()
-  const disputed = world.update('payment', payment, { chargebackAt: at }, at)
-  tellPayment(world, 'payment.chargeback', disputed)
-  return disputed
+  const disputed = world.update('payment', payment, (at) => ({ chargebackAt: at }))
+  return tellPayment(world, 'payment.chargeback', disputed)
 }
 
 /** Pays a card payment out to the merchant; crypto settles on-chain by itself. */
-export function settle(world: World, payment: Payment, outcome: 'success' | 'failed'): Payment {
+export function settle(world: World, payment: Payment, { outcome }: { outcome: 'success' | 'failed' }) {
   if (!isHeld(payment) || payment.paymentSettledAt !== null) {
-    const message = 'Only a paid card payment that is not yet settled can be.'
-    refuse('INVALID_PAYMENT_STATUS_TRANSITION', message)
+    refuse('INVALID_PAYMENT_STATUS_TRANSITION', 'Only a paid card payment that is not yet settled can be.')
   }
-  const at = outcome === 'success' ? world.tick() : null
-  const settled = at === null ? payment : world.update('payment', payment, { paymentSettledAt: at }, at)
-  tellPayout(world, at === null ? 'failed' : 'completed', settled)
-  return settled
+  if (outcome === 'failed') return tellPayout(world, 'failed', payment)
+  const settled = world.update('payment', payment, (at) => ({ paymentSettledAt: at }))
+  return tellPayout(world, 'completed', settled)
+}
+
+// Deposits: how much has come, how sure it is, and the swap on the way to the merchant
+
+/** How long swapping a deposit into the settlement asset takes. */
+const BRIDGE_MS = 2 * 60_000
+
+const WARNINGS = {
+  INSUFFICIENT_DEPOSIT_AMOUNT: 'The deposit is less than the expected amount.',
+  RBF_DETECTED: 'The transaction may still be replaced by another.',
+  NETWORK_FEE_SURCHARGE: 'The network fee was taken from the deposit.',
+}
+type Warning = keyof typeof WARNINGS
+
+export const DEPOSIT = z.object({
+  /** Left out: as many as the chain needs. */
+  confirmations: z.int().min(0).max(1000).optional(),
+  /** Of the expected amount; left out: all that is missing. */
+  share: z.number().gt(0).max(10).optional(),
+  warning: z.literal(Object.keys(WARNINGS) as Warning[]).optional(),
+})
+
+/** A deposit arrives, or confirmations of one do. Less than expected waits for the rest. */
+export function takeDeposit(world: World, payment: Payment, spec: z.output<typeof DEPOSIT>): Payment {
+  const deposit = payment.deposit ?? refuse('INVALID_PAYMENT_STATUS_TRANSITION', 'No deposit is expected.')
+  const { confirmations: required = 1, confirmationMs = 0 } = CHAINS[deposit.chainId] ?? {}
+  const observed = Math.min(required, spec.confirmations ?? required)
+  if (payment.status === 'RECEIVED') {
+    const seen = { ...deposit, observed: Math.max(observed, deposit.observed ?? 0) }
+    return confirmed(world, world.update('payment', payment, { deposit: seen }), required)
+  }
+  const warned = spec.warning ? withWarning(deposit, spec.warning) : deposit
+  const received = receivedWith(deposit, spec.share)
+  if (received < BigInt(deposit.expected)) {
+    const { warnings } = withWarning(warned, 'INSUFFICIENT_DEPOSIT_AMOUNT')
+    const change = { deposit: { ...deposit, received: String(received), warnings } }
+    return payment.status === 'PARTIAL'
+      ? world.update('payment', payment, change)
+      : move(world, payment, 'PARTIAL', change)
+  }
+  const txHash = `0x${Buffer.from(payment.id).toString('hex').padEnd(64, '0')}`
+  const seen = { ...warned, received: String(received), observed, detectedAt: world.now, txHash }
+  const dueAt = world.now + (required - observed) * confirmationMs
+  return confirmed(world, move(world, payment, 'RECEIVED', { deposit: seen, dueAt }), required)
+}
+
+function receivedWith({ expected, received }: Deposit, share: number | undefined): bigint {
+  if (share === undefined) return BigInt(received) > BigInt(expected) ? BigInt(received) : BigInt(expected)
+  return BigInt(received) + (BigInt(expected) * BigInt(Math.round(share * 1_000_000))) / 1_000_000n
+}
+
+function withWarning(deposit: Deposit, code: Warning): Deposit {
+  if (deposit.warnings.some((one) => one.code === code)) return deposit
+  const warning = { code, message: WARNINGS[code], data: {} }
+  return { ...deposit, warnings: [...deposit.warnings, warning] }
+}
+
+/** Completes a deposit with enough confirmations, by way of a swap where one was asked for. */
+function confirmed(world: World, payment: Payment, required: number): Payment {
+  const { deposit } = payment
+  if (deposit === null || (deposit.observed ?? 0) < required) return payment
+  if (deposit.mode === 'DIRECT') return complete(world, payment)
+  return move(world, payment, 'BRIDGING', { dueAt: world.now + BRIDGE_MS })
+}
+
+/** The time has come for what is next of it. */
+export function paymentDue(world: World, payment: Payment): Payment {
+  // The sweep over intents: one that nobody finished stops being payable. Nothing is told.
+  if (UNFINISHED.includes(payment.status)) return move(world, payment, 'EXPIRED')
+  return payment.status === 'RECEIVED' ? takeDeposit(world, payment, {}) : complete(world, payment)
 }

@@ -1,10 +1,9 @@
 /* What things cost: VAT, the service's fee, and crypto at fixed rates in place of the oracle's. */
 
 import { hash } from 'node:crypto'
-import type { z } from 'zod'
+import type { CryptoChoice as Choice, Currency } from '../provider/requests.js'
 import { refuse } from './codes.js'
-import type { CRYPTO } from './fields.js'
-import type { Amounts, Currency, Deposit, Payment, Product } from './model.js'
+import type { Deposit, Payment, Product } from './model.js'
 
 /** How long a payment is waited for, unless its checkout session or its chain says otherwise. */
 export const CARD_WINDOW_MS = 30 * 60_000
@@ -54,7 +53,7 @@ export function inUsCents(cents: number, currency: Currency): number {
   return currency === 'USD' ? cents : Math.round(cents * US_CENTS_PER_EURO_CENT)
 }
 
-export type CryptoChoice = z.output<typeof CRYPTO> & { readonly mode?: Deposit['mode'] | undefined }
+export type CryptoChoice = Choice & { readonly mode?: Deposit['mode'] | undefined }
 
 /** The deposit that would pay for it. @throws {ServiceError} `CRYPTO_ASSET_NOT_ACCEPTED`, `CRYPTO_PAYMENT_BELOW_MIN` */
 export function quote(payment: Payment, product: Product | undefined, crypto: CryptoChoice): Deposit {
@@ -89,7 +88,7 @@ export function vatRateIn(country: string | null): number | null {
   return Number(rates.find(([, countries]) => country && countries.split(' ').includes(country))?.[0]) || null
 }
 
-export function amountsOf(priceCents: number, taxInclusive: boolean, vatRateBps: number | null): Amounts {
+export function amountsOf(priceCents: number, taxInclusive: boolean, vatRateBps: number | null) {
   const share = (vatRateBps ?? 0) / 10_000
   const vatAmountCents = Math.round(taxInclusive ? priceCents - priceCents / (1 + share) : priceCents * share)
   const grossAmountCents = taxInclusive ? priceCents : priceCents + vatAmountCents

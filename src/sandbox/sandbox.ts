@@ -1,7 +1,4 @@
-/*
- * The payments service on one's own machine: the documented API of both generations, its rules, its webhooks, its
- * checkout, and a clock that can be moved. Nothing of the daemon is in it.
- */
+/* The payments service on one's own machine, with a clock that can be moved. Nothing of the daemon is in it. */
 
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -9,8 +6,9 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import pLimit from 'p-limit'
+import { KEY_HEADER } from '../provider/requests.js'
 import { type Courier, createCourier } from './courier.js'
-import { DAY_MS } from './fields.js'
+import { DAY_MS } from './model.js'
 import { registerEndpoint } from './operations/merchant.js'
 import { fallDue } from './paying.js'
 import { createApp } from './server.js'
@@ -70,13 +68,8 @@ const STEP = 500
 
 /** Starts a sandbox in this process. If it rejects, it leaves nothing open. */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
-  const {
-    clock = Date.now,
-    report = () => {},
-    retryDelaysMs = [100, 400, 1_500],
-    timeoutMs = 5_000,
-  } = options
-  const { onEndpoint = () => {}, seed = 1, merchantOfRecord = false } = options
+  const { clock = Date.now, seed = 1, merchantOfRecord = false, report = () => {} } = options
+  const { onEndpoint = () => {}, retryDelaysMs = [100, 400, 1_500], timeoutMs = 5_000 } = options
   const key = options.key ?? `sk_sandbox_${randomBytes(18).toString('hex')}`
   if (!key.startsWith('sk_sandbox_')) throw new RangeError('The key of a sandbox begins with sk_sandbox_.')
   const now = new Date(options.from ?? clock()).getTime()
@@ -153,7 +146,7 @@ function step(world: World, to: number): boolean {
 /** Asks over HTTP, like everyone else: what holds for an app holds for a test. */
 function client(url: string, key: string): Omit<Sandbox, 'url' | 'key' | 'stop'> {
   async function ask(method: string, path: string, body?: object): Promise<Record<string, unknown>> {
-    const headers = { 'X-Service-Api-Key': key, 'Content-Type': 'application/json' }
+    const headers = { [KEY_HEADER]: key, 'Content-Type': 'application/json' }
     const sent = { method, headers, ...(body && { body: JSON.stringify(body) }) }
     const answer = await fetch(`${url}/sandbox${path}`, sent)
     const { data, message } = (await answer.json()) as { data: Record<string, unknown>; message?: string }

@@ -1,30 +1,26 @@
 /* Serves the table of operations: keys, idempotency, checks and envelopes, the same for each. */
 
-import { hash, timingSafeEqual } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import express, { type ErrorRequestHandler, type Express, type Request, type Response } from 'express'
 import { z } from 'zod'
-import { isServiceCode } from '../provider/service-codes.js'
-import { checkoutRoutes } from './checkout.js'
+import { KEY_HEADER, MAX_IDEMPOTENCY_KEY_LENGTH } from '../provider/requests.js'
+import { checkoutRoutes, isSame } from './checkout.js'
 import { refuse, refuseField, refuseFields, ServiceError } from './codes.js'
-import { DAY_MS } from './fields.js'
-import type { KeptAnswer } from './model.js'
+import { DAY_MS, type KeptAnswer } from './model.js'
 import { CUSTOMER_OPERATIONS } from './operations/customers.js'
 import { MERCHANT_OPERATIONS } from './operations/merchant.js'
 import type { Engine, Operation } from './operations/operation.js'
-import { PAYMENT_OPERATIONS } from './operations/payments.js'
+import { PAYMENT_OPERATIONS, SUBSCRIPTION_OPERATIONS } from './operations/payments.js'
 import { PRODUCT_OPERATIONS } from './operations/products.js'
+import { PURCHASE_OPERATIONS } from './operations/purchases.js'
 import { SANDBOX_OPERATIONS } from './operations/sandbox.js'
-import { SUBSCRIPTION_OPERATIONS } from './operations/subscriptions.js'
 import type { World } from './world.js'
-
-const KEY_HEADER = 'X-Service-Api-Key'
-const BODY_LIMIT = '1mb'
-const LONGEST_KEY = 255
 
 /** Everything that the sandbox serves, but for the checkout's pages. */
 export const OPERATIONS: readonly Operation[] = [
   ...PRODUCT_OPERATIONS,
+  ...PURCHASE_OPERATIONS,
   ...PAYMENT_OPERATIONS,
   ...SUBSCRIPTION_OPERATIONS,
   ...CUSTOMER_OPERATIONS,
@@ -54,9 +50,9 @@ export function createApp(engine: Engine, key: string): Express {
       return void res.status(kept.status).json(kept.body)
     }
     if (keyed && running.has(keyed.id)) {
+      const code = keyed.form === 'v2' ? 'IDEMPOTENCY_REQUEST_IN_PROGRESS' : 'IDEMPOTENCY_KEY_CONFLICT'
       const message = 'The first request with this key is still being worked on. Try again later.'
-      if (keyed.form === 'v2') refuse('IDEMPOTENCY_REQUEST_IN_PROGRESS', message)
-      refuse('IDEMPOTENCY_KEY_CONFLICT', message, { status: 409 })
+      refuse(code, message, { status: 409 })
     }
     if (keyed) running.add(keyed.id)
     try {
@@ -84,7 +80,7 @@ export function createApp(engine: Engine, key: string): Express {
   }
 
   const checkKey = checkOf(key)
-  const json = express.json({ type: () => true, strict: false, limit: BODY_LIMIT })
+  const json = express.json({ type: () => true, strict: false, limit: '1mb' })
   for (const operation of OPERATIONS) {
     const verb = operation.method.toLowerCase() as 'get' | 'post' | 'patch' | 'delete'
     const checks = operation.generation === 'open' ? [json] : [checkKey, json]
@@ -108,7 +104,7 @@ const checkOf = (key: string) => (req: Request, _res: Response, next: () => void
   if (given.startsWith('sk_live_')) {
     refuse('ENVIRONMENT_MISMATCH', 'This is a sandbox: it takes its own sk_sandbox_ key, no live one.')
   }
-  if (!timingSafeEqual(hash('sha256', given, 'buffer'), hash('sha256', key, 'buffer'))) {
+  if (!isSame(given, key)) {
     refuse('UNAUTHORIZED', `The API key is invalid or missing: send it in ${KEY_HEADER}.`)
   }
   next()
@@ -126,14 +122,13 @@ interface Keyed {
 
 const IN_BODY = z.object({ idempotencyKey: z.string() })
 
-/** The key of a request, if it has one that counts. */
 function keyOf({ idempotency }: Operation, req: Request): Keyed | null {
   if (idempotency === 'none') return null
   const inBody = idempotency === 'v2' ? IN_BODY.safeParse(req.body).data?.idempotencyKey : undefined
   const key = req.get('Idempotency-Key') ?? inBody
   if (key === undefined) return null
-  if (key === '' || key.length > LONGEST_KEY) {
-    refuseField('Idempotency-Key', `must have 1 to ${LONGEST_KEY} characters`)
+  if (key === '' || key.length > MAX_IDEMPOTENCY_KEY_LENGTH) {
+    refuseField('Idempotency-Key', `must have 1 to ${MAX_IDEMPOTENCY_KEY_LENGTH} characters`)
   }
   return {
     id: `key_${hash('sha256', `idempotency key\0${idempotency}\0${key}`)}`,
@@ -188,9 +183,7 @@ async function answerOnRequest(world: World, { method, path, generation }: Opera
   })
   if (asked === null) return
   if (asked.slowMs > 0) await wait(asked.slowMs)
-  if (asked.code !== null && isServiceCode(asked.code)) {
-    refuse(asked.code, 'This answer was asked for: see POST /sandbox/faults.')
-  }
+  if (asked.code !== null) refuse(asked.code, 'This answer was asked for: see POST /sandbox/faults.')
 }
 
 const success = (data: unknown): object => ({ success: true, data })

@@ -1,11 +1,13 @@
-/* One subscription: its cycles, its dunning, its end. Plan changes are in `plan-change.ts`. */
+/* One subscription: its cycles, its dunning, its changes of plan by the eight rules of the v3 document, its end. */
 
+import type { CancelChange, Cancellation, PlanChange } from '../provider/requests.js'
+import { CARD_METHODS, CONTEXT } from '../provider/requests.js'
 import { refuse } from './codes.js'
 import { tellMethod, tellSubscription } from './events.js'
-import { DAY_MS } from './fields.js'
 import type { Payment, Product, SavedMethod, ScheduledChange, Subscription } from './model.js'
-import { CARD_METHODS, NEW_SUBSCRIPTION } from './model.js'
-import { chargeCard, chooseMethod, createPayment, type PaymentSpec, withdraw } from './payment.js'
+import { DAY_MS, NEW_SUBSCRIPTION } from './model.js'
+import type { PaymentSpec } from './payment.js'
+import { assertNotDeclined, chargeCard, chooseMethod, createPayment, outcomeOf, withdraw } from './payment.js'
 import { pendingChange } from './views-v3.js'
 import type { World } from './world.js'
 
@@ -14,19 +16,13 @@ const ATTEMPT_DAYS = [0, 1, 3, 6, 10, 15, 22, 30]
 /** How long a lapsed crypto cycle may still be paid. */
 const GRACE_MS = 7 * DAY_MS
 
-/** Whether the first cycle is still to be paid. */
-export function isIncomplete({ status }: Subscription): boolean {
-  return status === 'INCOMPLETE' || status === 'PENDING_3DS' || status === 'PENDING_REDIRECT'
-}
+export const isIncomplete = ({ status }: Subscription): boolean =>
+  status === 'INCOMPLETE' || status === 'PENDING_3DS' || status === 'PENDING_REDIRECT'
 
-export function isRunning({ status }: Subscription): boolean {
-  return status === 'ACTIVE' || status === 'PAST_DUE'
-}
+export const isRunning = ({ status }: Subscription): boolean => status === 'ACTIVE' || status === 'PAST_DUE'
 
 /** What its first payment takes, and how often it is paid; null: until somebody ends it. */
-export interface SubscriptionSpec
-  extends Omit<PaymentSpec, 'purpose' | 'subscriptionId' | 'capture'>,
-    Pick<Subscription, 'totalCycles'> {}
+type SubscriptionSpec = Omit<PaymentSpec, 'purpose'> & Pick<Subscription, 'totalCycles'>
 
 /** A subscription that waits for its first payment. */
 export function createSubscription(world: World, { totalCycles, ...checkout }: SubscriptionSpec) {
@@ -54,7 +50,6 @@ export function followCycle(world: World, subscription: Subscription, payment: P
   world.update('subscription', subscription, { status, endedAt: isGone ? world.now : null })
 }
 
-/** A cycle is paid: the first one, or the next. */
 function confirmCycle(world: World, subscription: Subscription, payment: Payment): void {
   const isFirst = subscription.currentCycle === 0
   const change = dueChange(subscription)
@@ -89,32 +84,26 @@ function dueChange(subscription: Subscription): ScheduledChange | null {
 }
 
 /** Swaps the plan, with a cycle that starts now where the change says so, and tells of it. */
-export function applyChange(
-  world: World,
-  subscription: Subscription,
-  { id, targetPriceId: productId, resetsAnchor }: ScheduledChange,
-  payment: Payment | undefined,
-): Subscription {
+function applyChange(world: World, subscription: Subscription, change: ScheduledChange, payment?: Payment) {
+  const { id, targetPriceId: productId, resetsAnchor } = change
   const { now } = world
   const currentCycleDueAt = now + cycleMs(world, productId)
-  const at = world.tick()
-  const changes = subscription.changes.map((one) => (one.id === id ? { ...one, appliedAt: at } : one))
   const anchor = resetsAnchor && { periodStart: now, currentCycleDueAt, dueAt: currentCycleDueAt }
-  const swapped = world.update('subscription', subscription, { productId, changes, ...anchor }, at)
-  tellSubscription(world, 'subscription.updated', swapped, payment)
-  return swapped
+  const swapped = world.update('subscription', subscription, (at) => {
+    const changes = subscription.changes.map((one) => (one.id === id ? { ...one, appliedAt: at } : one))
+    return { productId, changes, ...anchor }
+  })
+  return tellSubscription(world, 'subscription.updated', swapped, payment)
 }
 
-/** Calls every pending change off. */
-export function withoutPendingChange(subscription: Subscription, at: number): readonly ScheduledChange[] {
+function withoutPendingChange(subscription: Subscription, at: number): readonly ScheduledChange[] {
   return subscription.changes.map((change) =>
     change.appliedAt === null && change.canceledAt === null ? { ...change, canceledAt: at } : change,
   )
 }
 
-function cycleMs(world: World, productId: string): number {
-  return (world.find('product', productId)?.frequencyInDays ?? 30) * DAY_MS
-}
+const cycleMs = (world: World, productId: string): number =>
+  (world.find('product', productId)?.frequencyInDays ?? 30) * DAY_MS
 
 /** The card that paid is kept for the charges to come, unless one is kept already. */
 function keepCard(world: World, { customerId, method }: Payment): void {
@@ -125,13 +114,11 @@ function keepCard(world: World, { customerId, method }: Payment): void {
 
 export function attachMethod(world: World, customerId: string, type: SavedMethod['type']): SavedMethod {
   const fields = { ...world.fresh('pm'), customerId, type, last4: '4242', revokedAt: null }
-  const method = world.put('method', fields)
-  tellMethod(world, 'attached', method)
-  return method
+  return tellMethod(world, 'attached', world.put('method', fields))
 }
 
 /** The newest one that was not revoked. */
-export function savedMethod(world: World, customerId: string | null): SavedMethod | undefined {
+function savedMethod(world: World, customerId: string | null): SavedMethod | undefined {
   if (customerId === null) return undefined
   return world.list('method', { customerId }).find(({ revokedAt }) => revokedAt === null)
 }
@@ -153,7 +140,6 @@ export function subscriptionDue(world: World, subscription: Subscription): void 
 /** Whether a deposit is on its way, and will be there whatever happens to what it pays. */
 const isArriving = ({ status }: Payment): boolean => status === 'RECEIVED' || status === 'BRIDGING'
 
-/** The next cycle is charged, or the subscription ends. */
 function periodEnds(world: World, subscription: Subscription): void {
   const { cancelAtPeriodEnd, totalCycles, currentCycle } = subscription
   if (cancelAtPeriodEnd) return void end(world, subscription, 'CANCELED')
@@ -170,20 +156,19 @@ function periodEnds(world: World, subscription: Subscription): void {
 
 /** At today's price and VAT. */
 function renewalPayment(world: World, subscription: Subscription, product: Product): Payment {
-  const { id: subscriptionId, externalRef, metadata, successUrl, cancelUrl } = subscription
   const isCrypto = subscription.rail === 'crypto'
   const before =
     isCrypto || product.priceCents === null
-      ? world.list('payment', { subscriptionId }).find(({ purpose }) => purpose === 'cycle')
+      ? world.list('payment', { subscriptionId: subscription.id }).find(({ purpose }) => purpose === 'cycle')
       : undefined
   const payment = createPayment(world, {
     product,
     customer: world.find('customer', subscription.customerId),
-    subscriptionId,
+    subscriptionId: subscription.id,
     purpose: 'cycle',
     priceCents: product.priceCents ?? before?.priceCents ?? 0,
     ...(product.priceCents === null && before && { currency: before.currency }),
-    context: { externalRef, metadata, successUrl, cancelUrl },
+    context: CONTEXT.parse(subscription),
     // A charge off-session is retried by its own schedule.
     expiresAt: isCrypto ? world.now + GRACE_MS : null,
   })
@@ -217,7 +202,7 @@ function attemptRenewal(world: World, subscription: Subscription, payment: Payme
 }
 
 /** @throws {ServiceError} `SUBSCRIPTION_NOT_CANCELABLE` */
-export function cancelSubscription(world: World, subscription: Subscription, atPeriodEnd: boolean) {
+export function cancelSubscription(world: World, subscription: Subscription, how: Partial<Cancellation>) {
   const { status } = subscription
   if (!isRunning(subscription)) {
     refuse('SUBSCRIPTION_NOT_CANCELABLE', `The subscription is ${status}: it can't be canceled.`)
@@ -228,7 +213,7 @@ export function cancelSubscription(world: World, subscription: Subscription, atP
     refuse('SUBSCRIPTION_NOT_CANCELABLE', message)
   }
   // While a renewal is past due, the period's end is over.
-  if (!atPeriodEnd || status === 'PAST_DUE') {
+  if (!how.atPeriodEnd || status === 'PAST_DUE') {
     return end(world, { ...subscription, cancelAtPeriodEnd: false }, 'CANCELED')
   }
   const changes = withoutPendingChange(subscription, world.now)
@@ -240,18 +225,136 @@ function end(world: World, subscription: Subscription, status: 'CANCELED' | 'EXP
   const isUnpaid = payment?.status === 'PENDING' || payment?.status === 'PARTIAL'
   // First, so that the end and what is told of it have the same instant.
   const last = isUnpaid ? withdraw(world, payment, 'subscription ended') : payment
-  const at = world.tick()
-  const changes = withoutPendingChange(subscription, at)
-  const over = {
-    status,
-    endedAt: at,
-    dueAt: null,
-    currentCycleDueAt: null,
-    nextRenewalAttemptAt: null,
-    changes,
-  }
-  const ended = world.update('subscription', subscription, over, at)
+  const ended = world.update('subscription', subscription, (at) => ({
+    ...{ status, endedAt: at, dueAt: null, currentCycleDueAt: null, nextRenewalAttemptAt: null },
+    changes: withoutPendingChange(subscription, at),
+  }))
   const told = status === 'CANCELED' ? 'subscription.canceled' : 'subscription.expired'
-  tellSubscription(world, told, ended, last)
-  return ended
+  return tellSubscription(world, told, ended, last)
+}
+
+// Upgrades and downgrades
+
+/** @throws {ServiceError} each code of the document's table but 401 */
+export function changePlan(world: World, subscription: Subscription, spec: PlanChange) {
+  const { current, target } = plansOf(world, subscription, spec.productId)
+  const { now } = world
+  const difference = (target.priceCents ?? 0) - (current.priceCents ?? 0)
+  // Rule 1: the price alone decides. At the same price nothing is lost by swapping at once.
+  const type = difference >= 0 ? 'UPGRADE' : 'DOWNGRADE'
+  const isLater = type === 'DOWNGRADE' || spec.effective === 'period_end'
+  // Rule 3: the rest of the cycle is charged, or another cadence in full.
+  const resetsAnchor = !isLater && target.frequencyInDays !== current.frequencyInDays
+  const cents = resetsAnchor ? (target.priceCents ?? 0) : Math.round(difference * restOf(subscription, now))
+  const isFree = isLater || spec.proration === 'none' || cents === 0
+  const payment = isFree ? undefined : chargeUpgrade(world, subscription, spec, target, cents)
+  const change: ScheduledChange = {
+    ...{
+      id: world.makeId('ssc'),
+      type,
+      targetPriceId: target.id,
+      paymentId: payment?.id ?? null,
+      resetsAnchor,
+    },
+    scheduledFor: (isLater && subscription.currentCycleDueAt) || now,
+    ...{ appliedAt: null, canceledAt: null },
+  }
+  const recorded = replaceChange(world, subscription, change)
+  // Rules 4, 5 and 8: the plan swaps when the charge completes, which may wait for 3DS.
+  const isSwapped = !isLater && (payment === undefined || payment.status === 'COMPLETED')
+  const changed = isSwapped ? applyChange(world, recorded, change, payment) : recorded
+  return { subscription: changed, change: changed.changes.at(-1), applied: isSwapped && isFree, payment }
+}
+
+/** Rule 2. */
+function plansOf(world: World, subscription: Subscription, productId: string) {
+  const isBeingPaid = Boolean(pendingChange(subscription)?.paymentId)
+  if (subscription.status !== 'ACTIVE' || subscription.cancelAtPeriodEnd || isBeingPaid) {
+    const why = isBeingPaid ? 'another change is being paid' : `it is ${subscription.status} or about to end`
+    refuse('SUBSCRIPTION_NOT_MODIFIABLE', `The subscription can't be changed: ${why}.`)
+  }
+  const target = world.find('product', productId)
+  const current = world.find('product', subscription.productId)
+  if (target === undefined || current === undefined || target.status !== 'ACTIVE') {
+    refuse('TARGET_PRODUCT_NOT_FOUND', `There is no active product ${productId}.`)
+  }
+  if (target.id === current.id) {
+    const message = 'The subscription is on this plan. Call a queued change off with cancel-plan-change.'
+    refuse('SAME_PLAN', message)
+  }
+  if (target.frequencyInDays === null) {
+    refuse('TARGET_PRODUCT_NOT_RECURRING', `The product ${productId} is not recurring.`)
+  }
+  if (target.currency !== current.currency) {
+    const message = `The plan is in ${current.currency}, the target in ${target.currency}.`
+    refuse('PLAN_CHANGE_CURRENCY_MISMATCH', message)
+  }
+  return { current, target }
+}
+
+/** How much of the running cycle is left, from 0 to 1. */
+function restOf({ periodStart: start, currentCycleDueAt: end }: Subscription, now: number): number {
+  return start === null || end === null ? 1 : Math.min(1, Math.max(0, (end - now) / (end - start)))
+}
+
+/** Calls a pending change off, for a newer one or for none. */
+function replaceChange(world: World, subscription: Subscription, ...newer: ScheduledChange[]): Subscription {
+  return world.update('subscription', subscription, (at) => ({
+    changes: [...withoutPendingChange(subscription, at), ...newer],
+  }))
+}
+
+/** @throws {ServiceError} `UPGRADE_REQUIRES_CARD`, `PLAN_CHANGE_DECLINED`, with the charge staying on record */
+function chargeUpgrade(
+  world: World,
+  subscription: Subscription,
+  spec: PlanChange,
+  product: Product,
+  priceCents: number,
+): Payment {
+  const { customerId, externalRef, metadata } = subscription
+  const { card, successUrl, cancelUrl } = spec
+  const customer = world.find('customer', customerId)
+  const saved = spec.useCustomerPaymentMethod ? savedMethod(world, customerId) : undefined
+  const outcome = card ? outcomeOf(card.tokenizedInstrument) : saved && customer?.card
+  if (outcome === undefined) {
+    refuse('UPGRADE_REQUIRES_CARD', 'Send a fresh card in `card.tokenizedInstrument`: none is saved.')
+  }
+  const method = (card ? spec.method : saved?.type) ?? 'CARD'
+  const context = { externalRef, metadata, successUrl, cancelUrl }
+  const about = { product, customer, subscriptionId: subscription.id, context }
+  const created = createPayment(world, { ...about, purpose: 'plan_change', priceCents })
+  const payment = chargeCard(world, chooseMethod(world, created, method), outcome, 'present')
+  return assertNotDeclined(payment, 'PLAN_CHANGE_DECLINED')
+}
+
+/** The charge of an upgrade that waited for its buyer has come to an end, one way or the other. */
+export function upgradeCharged(world: World, subscription: Subscription, payment: Payment): void {
+  const change = pendingChange(subscription)
+  if (change === null || change.paymentId !== payment.id || !isRunning(subscription)) return
+  if (payment.status === 'COMPLETED') applyChange(world, subscription, change, payment)
+  else if (payment.status !== 'PENDING_3DS' && payment.status !== 'PENDING_REDIRECT') {
+    replaceChange(world, subscription)
+  }
+}
+
+/** Calls a queued change off, the named one or any. @throws {ServiceError} `NO_SCHEDULED_PLAN_CHANGE`, `PLAN_CHANGE_NOT_CANCELABLE` */
+export function cancelPlanChange(world: World, subscription: Subscription, named: CancelChange) {
+  const { scheduledChangeId: id } = named
+  const pending = pendingChange(subscription)
+  const change = id === undefined ? pending : subscription.changes.find((one) => one.id === id)
+  if (change?.paymentId && change.canceledAt === null) {
+    const message = 'The upgrade is charged or being charged: refund the charge and change the plan back.'
+    refuse('PLAN_CHANGE_NOT_CANCELABLE', message)
+  }
+  if (!change || change.appliedAt !== null || change.canceledAt !== null) {
+    refuse('NO_SCHEDULED_PLAN_CHANGE', 'No such plan change is queued: read the subscription again.')
+  }
+  if (subscription.status === 'PAST_DUE') {
+    const message =
+      'The renewal that makes the change is past due, and is charged at the price of the new plan.'
+    refuse('PLAN_CHANGE_NOT_CANCELABLE', message)
+  }
+  const without = replaceChange(world, subscription)
+  return { subscription: without, change: { ...change, canceledAt: without.updatedAt } }
 }

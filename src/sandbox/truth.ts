@@ -8,15 +8,9 @@
 import type { Payment, Subscription } from './model.js'
 import type { World } from './world.js'
 
-export interface Access {
-  readonly customerId: string
-  readonly productId: string
-  readonly active: true
-}
-
 /** In the order of customers and products. */
-export function accessAt(world: World, at: number): readonly Access[] {
-  const found = new Map<string, Access>()
+export function accessAt(world: World, at: number) {
+  const found = new Map<string, { customerId: string; productId: string; active: true }>()
   const note = (customerId: string | null, productId: string | null): void => {
     if (customerId === null || productId === null) return
     found.set(`${customerId} ${productId}`, { customerId, productId, active: true })

@@ -1,5 +1,7 @@
 /* The same records as v2 shows them. */
 
+import type { LegacyPayment } from '../provider/wire-event.js'
+import { legacyPaymentData, legacySettledData, legacySubscriptionData } from '../provider/wire-event.js'
 import type { Customer, Payment, PaymentStatus, Subscription } from './model.js'
 import { inUsCents } from './pricing.js'
 import { accessEnd, assetView, customerOf, emailOf, isoOrNull, shown } from './views-v3.js'
@@ -25,9 +27,9 @@ const LEGACY_NAMES = {
 /** Where the status alone does not tell. */
 const OTHER_NAMES = ['INITIATED', 'CHARGEBACK', 'TX_SUCCESS', 'CHECKOUT_FAILED'] as const
 
-export const LEGACY_PAYMENT_STATUSES = [...OTHER_NAMES, ...Object.values(LEGACY_NAMES)]
+export const LEGACY_STATUSES = [...OTHER_NAMES, ...Object.values(LEGACY_NAMES)]
 
-export function legacyStatus(payment: Payment): (typeof LEGACY_PAYMENT_STATUSES)[number] {
+export function legacyStatus(payment: Payment): (typeof LEGACY_STATUSES)[number] {
   const { status, chargebackAt, method, deposit, statusTimeline } = payment
   const name = LEGACY_NAMES[status]
   if (chargebackAt !== null) return 'CHARGEBACK'
@@ -40,7 +42,6 @@ export function legacyStatus(payment: Payment): (typeof LEGACY_PAYMENT_STATUSES)
 /** What v2 has another form of, wherever it shows a payment. */
 const legacyFields = (payment: Payment) => ({
   status: legacyStatus(payment),
-  priceCents: String(payment.priceCents),
   valueUsd: String(inUsCents(payment.grossAmountCents, payment.currency)),
   txHash: payment.deposit?.txHash ?? null,
 })
@@ -51,6 +52,7 @@ export const legacyPaymentView = (payment: Payment, world: World): object => ({
   ...shown(payment, 'grossAmountCents merchantNetCents vatAmountCents customFields successUrl cancelUrl'),
   ...shown(payment, 'createdAt expiresAt canceledAt cancelReason'),
   ...legacyFields(payment),
+  priceCents: String(payment.priceCents),
   customerEmail: emailOf(payment, world),
   tokenAmount: payment.deposit?.expected ?? null,
   asset: payment.deposit && assetView(payment.deposit),
@@ -61,7 +63,7 @@ export const legacySubscriptionView = (subscription: Subscription, world: World)
   ...shown(subscription, 'id status productId customerId cancelAtPeriodEnd externalRef metadata'),
   ...shown(subscription, 'createdAt updatedAt'),
   customerEmail: emailOf(subscription, world),
-  expiresAt: accessEnd(subscription),
+  expiresAt: isoOrNull(accessEnd(subscription)),
   isSandbox: true,
 })
 
@@ -78,66 +80,33 @@ export function customerPaymentView(payment: Payment): object {
   return { ...own, status, amount, decimals, valueUsd }
 }
 
-/** As payment events show the buyer; null where nobody is known. */
-const buyerView = (payment: Payment, world: World): object => ({
-  customerId: payment.customerId,
-  customerEmail: emailOf(payment, world),
-  customerCommunityId: customerOf(payment, world)?.communityId ?? null,
-  customerMessengerId: customerOf(payment, world)?.messengerId ?? null,
-})
+// The `data` of legacy events
 
-/** The `data` of a legacy payment event. */
-export function legacyPaymentData(payment: Payment, world: World): object {
-  const { deposit, method, purpose } = payment
-  const customer = customerOf(payment, world)
-  const isCard = deposit === null
-  return {
-    payment: {
-      ...shown(payment, 'id subscriptionId productId currency'),
-      ...legacyFields(payment),
-      vatAmountCents: isCard ? payment.vatAmountCents : null,
-      totalAmountCents: isCard ? payment.grossAmountCents : null,
-      refundedAmountCents: isCard ? payment.refundedAmountCents : null,
-      source: method === null ? null : isCard ? 'FIAT' : 'CRYPTO',
-      ...buyerView(payment, world),
-      customerCommunityUsername: customer?.communityUsername ?? null,
-      customerMessengerUsername: customer?.messengerUsername ?? null,
-    },
-    context: {
-      ...shown(payment, 'externalRef metadata successUrl cancelUrl'),
-      // Collected at the first checkout alone: renewals carry both as null.
-      ...((payment.customFields || purpose === 'cycle') &&
-        shown(payment, 'customFields customFieldsResponse')),
-    },
-  }
+function inEvents(payment: Payment) {
+  const { method, deposit } = payment
+  const source: LegacyPayment['source'] = method && (deposit === null ? 'FIAT' : 'CRYPTO')
+  return { ...payment, ...legacyFields(payment), source }
 }
 
-/** The `data` of a legacy subscription event. */
-export function legacySubscriptionData(
-  subscription: Subscription,
-  world: World,
-  last: Payment | undefined,
-): object {
-  const { status, priceCents } = last ? legacyFields(last) : {}
-  const accounts = 'email communityId messengerId communityUsername messengerUsername'
-  return {
-    subscription: { ...shown(subscription, 'id status productId'), expiresAt: accessEnd(subscription) },
-    lastPayment: last ? { ...shown(last, 'id currency createdAt'), status, priceCents } : null,
-    customer: { id: subscription.customerId, ...shown(customerOf(subscription, world), accounts) },
-    context: shown(subscription, 'externalRef metadata'),
+export function legacyPaymentEvent(payment: Payment, world: World): object {
+  const context = {
+    ...shown(payment, 'externalRef metadata successUrl cancelUrl'),
+    // Collected at the first checkout alone: renewals carry both as null.
+    ...((payment.customFields || payment.purpose === 'cycle') &&
+      shown(payment, 'customFields customFieldsResponse')),
   }
+  return legacyPaymentData(inEvents(payment), customerOf(payment, world), context)
 }
 
-/** The `data` of `PAYMENT_SETTLED`: one payout of one payment. */
-export function settledData(payment: Payment, world: World, payoutId: string): object {
-  const { currency, merchantNetCents: payoutAmountCents, paymentSettledAt } = payment
-  const { priceCents } = legacyFields(payment)
-  const own = shown(
-    payment,
-    'id productId subscriptionId currency grossAmountCents merchantNetCents externalRef',
-  )
-  return {
-    payouts: [{ id: payoutId, payoutAmountCents, currency, paidOutAt: isoOrNull(paymentSettledAt) }],
-    payments: [{ ...own, payoutId, priceCents, ...buyerView(payment, world) }],
-  }
+export function legacySubscriptionEvent(subscription: Subscription, world: World, last?: Payment): object {
+  const paidUntil = { ...subscription, expiresAt: accessEnd(subscription) }
+  const context = shown(subscription, 'externalRef metadata')
+  const person = customerOf(subscription, world)
+  return legacySubscriptionData(paidUntil, last ? inEvents(last) : null, person, context)
+}
+
+export function settledEvent(payment: Payment, world: World, id: string): object {
+  const { merchantNetCents: payoutAmountCents, paymentSettledAt } = payment
+  const payout = { id, payoutAmountCents, paidOutAt: paymentSettledAt ?? world.now }
+  return legacySettledData(payout, inEvents(payment), customerOf(payment, world))
 }

@@ -1,24 +1,18 @@
 /* The records as v3 shows them: in answers, and, in snake_case, in events. */
 
-import type {
-  Customer,
-  Deposit,
-  Endpoint,
-  Payment,
-  Product,
-  SavedMethod,
-  ScheduledChange,
-  Subscription,
-  Words,
-} from './model.js'
+import { formatInstant } from '../provider/instant.js'
+import { API_VERSION } from '../provider/wire-event.js'
+import type { Customer, Deposit, Endpoint, Payment, Product, SavedMethod, Subscription } from './model.js'
 import { assetOf, CHAINS } from './pricing.js'
 import type { World } from './world.js'
 
 const organizationId = 'org_sandbox'
-export const API_VERSION = '3.0.0-beta'
 
-export const iso = (instant: number): string => new Date(instant).toISOString()
-export const isoOrNull = (instant: number | null): string | null => (instant === null ? null : iso(instant))
+export const isoOrNull = (instant: number | null): string | null =>
+  instant === null ? null : formatInstant(instant)
+
+/** The words of a text, with one space between two. */
+type Words<Text extends string> = Text extends `${infer First} ${infer Rest}` ? First | Words<Rest> : Text
 
 /** Some fields of a record, named in one text; those of instants become ISO 8601. Without a record, all are null. */
 export function shown<One extends object, Text extends string>(
@@ -27,20 +21,24 @@ export function shown<One extends object, Text extends string>(
 ): { readonly [Name in Words<Text>]: unknown } {
   const fields = names.split(' ').map((name) => {
     const value: unknown = record?.[name as keyof One] ?? null
-    return [name, typeof value === 'number' && /(At|For)$/.test(name) ? iso(value) : value]
+    return [name, typeof value === 'number' && /(At|For)$/.test(name) ? formatInstant(value) : value]
   })
   return Object.fromEntries(fields)
 }
 
+const priceOf = ({ priceCents = null }: Partial<Product> = {}) => ({
+  priceCents: priceCents && String(priceCents),
+})
+
 /** What both generations show of a product. */
 export function productFields(product: Product): object {
-  const { acceptedAssets, acceptedChains, platform, priceCents } = product
+  const { acceptedAssets, acceptedChains, platform } = product
   const decimalsOf = (symbol: string) =>
     acceptedChains.map((id) => assetOf(id, symbol)).find(Boolean)?.decimals
   return {
     ...shown(product, 'id name description status platform currency supply imageUrl createdAt'),
     ...shown(product, 'paymentMethods frequencyInDays'),
-    priceCents: priceCents === null ? null : String(priceCents),
+    ...priceOf(product),
     acceptedAssets: acceptedAssets.map((symbol) => ({ symbol, decimals: decimalsOf(symbol) })),
     acceptedChains: acceptedChains.map((id) => ({ id, name: CHAINS[id]?.name })),
     ...(platform === 'COMMUNITY' && shown(product, 'communityGuildId communityRoleId communityRemindersId')),
@@ -68,10 +66,12 @@ export const endpointView = (endpoint: Endpoint): object => ({
   apiVersion: endpoint.generation === 'v3' ? API_VERSION : '2',
 })
 
-export const changeView = (change: ScheduledChange): object =>
+type Change = Subscription['changes'][number]
+
+export const changeView = (change: Change): object =>
   shown(change, 'id type targetPriceId scheduledFor appliedAt canceledAt')
 
-export function pendingChange({ changes }: Subscription): ScheduledChange | null {
+export function pendingChange({ changes }: Subscription): Change | null {
   return changes.find(({ appliedAt, canceledAt }) => appliedAt === null && canceledAt === null) ?? null
 }
 
@@ -114,7 +114,7 @@ export function paymentView(payment: Payment, world: World): Record<string, unkn
     settlementChainId: deposit?.chainId ?? null,
     ...shown(payment, 'successUrl cancelUrl externalRef metadata'),
     ...shown(payment, 'paymentReceivedAt paymentSettledAt refundedAt createdAt updatedAt expiresAt'),
-    statusTimeline: payment.statusTimeline.map(({ status, at }) => ({ status, at: iso(at) })),
+    statusTimeline: payment.statusTimeline.map(({ status, at }) => ({ status, at: formatInstant(at) })),
     asset: deposit && assetView(deposit),
     deposit: deposit && depositView(deposit),
   }
@@ -139,7 +139,7 @@ function depositView({ chainId, expected, received, observed, detectedAt, warnin
 /** The `data` of a payment event: the payment's own fields, of which the document shows three. */
 export function paymentData(payment: Payment, world: World): object {
   const { statusTimeline, ...fields } = paymentView(payment, world)
-  return { ...eventData('payment', fields), status: payment.status.toLowerCase() }
+  return { object: 'payment', ...fields, status: payment.status.toLowerCase() }
 }
 
 /** The `data` of a subscription event, field by field as the document has it. */
@@ -147,36 +147,22 @@ export function subscriptionData(subscription: Subscription, world: World): obje
   const { customerId, productId, status } = subscription
   const product = world.find('product', productId)
   return {
-    ...eventData('subscription', shown(subscription, 'id currentCycle totalCycles cancelAtPeriodEnd')),
+    object: 'subscription',
+    ...shown(subscription, 'id currentCycle totalCycles cancelAtPeriodEnd'),
     status: status.toLowerCase(),
-    expires_at: accessEnd(subscription),
-    organization_id: organizationId,
+    expiresAt: isoOrNull(accessEnd(subscription)),
+    organizationId,
     customer: { object: 'customer', id: customerId, email: emailOf(subscription, world) },
-    product: eventData('product', {
-      ...{ id: productId, name: product?.name, priceCents: String(product?.priceCents ?? null) },
-      ...{ currency: product?.currency, frequencyInDays: product?.frequencyInDays },
-    }),
+    product: {
+      object: 'product',
+      ...shown(product, 'id name currency frequencyInDays'),
+      ...priceOf(product),
+    },
   }
 }
 
-export const accessEnd = ({ currentCycleDueAt, endedAt }: Subscription) =>
-  isoOrNull(currentCycleDueAt ?? endedAt)
+export const accessEnd = ({ currentCycleDueAt, endedAt }: Subscription) => currentCycleDueAt ?? endedAt
 
 type Owned = Pick<Payment, 'customerId'>
 export const customerOf = ({ customerId }: Owned, world: World) => world.find('customer', customerId)
 export const emailOf = (record: Owned, world: World) => customerOf(record, world)?.email ?? null
-
-export const eventData = (object: string, view: object): object => ({ object, ...inSnakeCase(view) })
-
-/** Of each name of a field: every event has the same ones. */
-const SNAKE_CASE = new Map<string, string>()
-
-function inSnakeCase(value: object): object {
-  const entries = Object.entries(value).map(([name, one]) => {
-    const isNested = typeof one === 'object' && one !== null && !Array.isArray(one) && name !== 'metadata'
-    const snake = SNAKE_CASE.get(name) ?? name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
-    SNAKE_CASE.set(name, snake)
-    return [snake, isNested ? inSnakeCase(one) : one]
-  })
-  return Object.fromEntries(entries)
-}

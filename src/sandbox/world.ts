@@ -38,12 +38,11 @@ const SAVE = `
 `
 
 const NEXT_DUE = `
-  select seq, body, event from record indexed by record_due
-  where kind in ('payment', 'subscription') and dueAt is not null and dueAt <= ? order by dueAt, seq limit 1
+  indexed by record_due where kind in ('payment', 'subscription') and dueAt is not null and dueAt <= ?
+  order by dueAt, seq limit 1
 `
 const NEXT_TO_SEND = `
-  select seq, body, event from record indexed by record_pending
-  where kind = 'delivery' and status = 'pending' and dueAt <= ? order by place, seq limit ?
+  indexed by record_pending where kind = 'delivery' and status = 'pending' and dueAt <= ? order by place, seq limit ?
 `
 
 /** Deliveries that were taken so many records ago are forgotten, so that a year of many subscriptions fits. */
@@ -66,6 +65,9 @@ interface Row {
   /** What a delivery carries: bytes that are never read again as JSON. */
   readonly event: string | null
 }
+
+/** What becomes of a record, which may depend on the instant of the change. */
+export type Change<One> = Partial<One> | ((at: number) => Partial<One>)
 
 export type World = ReturnType<typeof openWorld>
 
@@ -104,16 +106,19 @@ function createState(settings: Settings) {
   const digest = (text: string): string => hash('sha256', `${state.settings.seed}\0${text}`)
   const state = {
     settings,
+    get now(): number {
+      return state.settings.now
+    },
     change(changed: Partial<Settings>): void {
       state.settings = { ...state.settings, ...changed }
     },
     /** Moves the clock forward; never back. */
     moveTo(now: number): void {
-      if (now > state.settings.now) state.change({ now })
+      if (now > state.now) state.change({ now })
     },
     /** The instant of the next change, later than every one before, so that no two have the same. */
     tick(): number {
-      const at = Math.max(state.settings.now, state.settings.changedAt + 1)
+      const at = Math.max(state.now, state.settings.changedAt + 1)
       state.change({ now: at, changedAt: at })
       return at
     },
@@ -121,33 +126,36 @@ function createState(settings: Settings) {
       state.change({ made: state.settings.made + 1 })
       return `${prefix}_${digest(`${prefix} ${state.settings.made}`).slice(0, 24)}`
     },
+    fresh(prefix: string) {
+      const at = state.tick()
+      return { id: state.makeId(prefix), createdAt: at, updatedAt: at }
+    },
     /** A number from 0 to 1 that follows from the seed and the text. */
     draw: (text: string): number => Number.parseInt(digest(text).slice(0, 12), 16) / 2 ** 48,
   }
   return state
 }
 
-/**
- * @param file null: in memory, forgotten at the end
- * @param first what the settings are if the file is new
- * @throws what opening the file does
- */
+/** @param file null: in memory, forgotten at the end. @param first what the settings of a new file are */
 export function openWorld(file: string | null, first: Settings) {
   const db = openFile(file)
   const statements = new Map<string, Sqlite.Statement<unknown[], Row>>()
   const stored = sql('select body from settings').get()
   const state = createState(stored === undefined ? first : JSON.parse(stored.body))
-  const { tick, makeId } = state
   /** What the running act has read or written, and which of it is not yet in the file. */
   const known = new Map<string, readonly [Kind, Entity]>()
   const unsaved = new Map<Kind, Map<string, Entity>>()
   let endpoints: readonly Records['endpoint'][] | null = null
 
-  /** Each statement is prepared once. */
   function sql(text: string): Sqlite.Statement<unknown[], Row> {
     const statement = statements.get(text) ?? db.prepare<unknown[], Row>(text)
     statements.set(text, statement)
     return statement
+  }
+
+  function select<K extends Kind>(rest: string, ...values: readonly unknown[]): readonly Records[K][] {
+    const rows = sql(`select seq, body, event from record ${rest}`).all(...values)
+    return rows.map(read<K>)
   }
 
   /** Before records of a kind are read by anything but their ids. */
@@ -159,25 +167,6 @@ export function openWorld(file: string | null, first: Settings) {
     unsaved.delete(kind)
   }
 
-  function put<K extends Kind>(kind: K, record: Records[K]): Records[K] {
-    known.set(record.id, [kind, record])
-    const ofKind = unsaved.get(kind) ?? new Map<string, Entity>()
-    unsaved.set(kind, ofKind.set(record.id, record))
-    if (kind === 'endpoint') endpoints = null
-    return record
-  }
-
-  function list<K extends Kind>(kind: K, where: Where = {}, span: Span = {}): readonly Records[K][] {
-    flush(kind)
-    const { before = Number.MAX_SAFE_INTEGER, limit = -1, offset = 0 } = span
-    const { text, values } = conditions(kind, where)
-    return sql(
-      `select seq, body, event from record where ${text} and seq < ? order by seq desc limit ? offset ?`,
-    )
-      .all(...values, before, limit, offset)
-      .map(read<K>)
-  }
-
   function commit(before: Settings): void {
     for (const kind of unsaved.keys()) flush(kind)
     if (state.settings !== before) {
@@ -187,19 +176,64 @@ export function openWorld(file: string | null, first: Settings) {
     sql('commit').run()
   }
 
-  return {
-    close: (): void => void db.close(),
-    get settings(): Settings {
-      return state.settings
+  const records = {
+    put<K extends Kind>(kind: K, record: Records[K]): Records[K] {
+      known.set(record.id, [kind, record])
+      const ofKind = unsaved.get(kind) ?? new Map<string, Entity>()
+      unsaved.set(kind, ofKind.set(record.id, record))
+      if (kind === 'endpoint') endpoints = null
+      return record
     },
-    get now(): number {
-      return state.settings.now
+    update<K extends Kind>(kind: K, record: Records[K], change: Change<Records[K]>): Records[K] {
+      const at = state.tick()
+      const changed = typeof change === 'function' ? change(at) : change
+      return records.put(kind, { ...record, ...changed, updatedAt: at })
     },
-    change: state.change,
-    moveTo: state.moveTo,
-    draw: state.draw,
-    tick,
-    makeId,
+    find<K extends Kind>(kind: K, id: string | null): Records[K] | undefined {
+      if (id === null) return undefined
+      const [cachedKind, cached] = known.get(id) ?? []
+      if (cached !== undefined) return cachedKind === kind ? (cached as Records[K]) : undefined
+      const [record] = select<K>('where id = ? and kind = ?', id, kind)
+      if (record !== undefined) known.set(id, [kind, record])
+      return record
+    },
+    list<K extends Kind>(kind: K, where: Where = {}, span: Span = {}): readonly Records[K][] {
+      flush(kind)
+      const { before = Number.MAX_SAFE_INTEGER, limit = -1, offset = 0 } = span
+      const { text, values } = conditions(kind, where)
+      const rest = `where ${text} and seq < ? order by seq desc limit ? offset ?`
+      return select<K>(rest, ...values, before, limit, offset)
+    },
+    /** Of one kind, the oldest first, without having all of them in memory. */
+    *each<K extends Kind>(kind: K): Generator<Records[K]> {
+      flush(kind)
+      const after = (seq = 0) => select<K>('where kind = ? and seq > ? order by seq limit 500', kind, seq)
+      for (let some = after(); some.length > 0; some = after(some.at(-1)?.seq)) yield* some
+    },
+    count(kind: Kind, where: Where = {}): number {
+      flush(kind)
+      const { text, values } = conditions(kind, where)
+      return sql(`select count(*) as seq from record where ${text}`).get(...values)?.seq ?? 0
+    },
+    /** The oldest first. They are kept at hand: every event asks for them. */
+    endpoints(): readonly Records['endpoint'][] {
+      endpoints ??= records.list('endpoint').toReversed()
+      return endpoints
+    },
+
+    /** What the clock does something to by then: the earliest. */
+    nextDue(until: number): Payment | Subscription | undefined {
+      flush('payment')
+      flush('subscription')
+      return select<'payment' | 'subscription'>(NEXT_DUE, until)[0]
+    },
+    /** Deliveries that may be sent by now, in the order of sending. */
+    pending: (limit: number): readonly Delivery[] => select<'delivery'>(NEXT_TO_SEND, state.now, limit),
+    forgetDelivered(): void {
+      const text = `delete from record where kind = 'delivery' and status = 'delivered'
+        and seq <= (select max(seq) from record) - ?`
+      sql(text).run(DELIVERED_KEPT)
+    },
 
     /** Does something whole, in one transaction: a failure undoes it, unless it says that it stays. */
     act<Answer>(work: () => Answer): Answer {
@@ -223,67 +257,7 @@ export function openWorld(file: string | null, first: Settings) {
         unsaved.clear()
       }
     },
-
-    /** What every record begins with. */
-    fresh(prefix: string) {
-      const at = tick()
-      return { id: makeId(prefix), createdAt: at, updatedAt: at }
-    },
-    put,
-    /** The record with this changed, and when. */
-    update<K extends Kind>(kind: K, record: Records[K], change: Partial<Records[K]>, at = tick()) {
-      return put(kind, { ...record, ...change, updatedAt: at })
-    },
-    find<K extends Kind>(kind: K, id: string | null): Records[K] | undefined {
-      if (id === null) return undefined
-      const [cachedKind, cached] = known.get(id) ?? []
-      if (cached !== undefined) return cachedKind === kind ? (cached as Records[K]) : undefined
-      const row = sql('select seq, body, event from record where id = ? and kind = ?').get(id, kind)
-      if (row === undefined) return undefined
-      const record = read<K>(row)
-      known.set(id, [kind, record])
-      return record
-    },
-    list,
-    /** Of one kind, the oldest first, without having all of them in memory. */
-    *each<K extends Kind>(kind: K): Generator<Records[K]> {
-      flush(kind)
-      const next = sql(
-        'select seq, body, event from record where kind = ? and seq > ? order by seq limit 500',
-      )
-      for (let rows = next.all(kind, 0); rows.length > 0; rows = next.all(kind, rows.at(-1)?.seq)) {
-        yield* rows.map(read<K>)
-      }
-    },
-    count(kind: Kind, where: Where = {}): number {
-      flush(kind)
-      const { text, values } = conditions(kind, where)
-      return sql(`select count(*) as seq from record where ${text}`).get(...values)?.seq ?? 0
-    },
-    /** The oldest first. They are kept at hand: every event asks for them. */
-    endpoints(): readonly Records['endpoint'][] {
-      endpoints ??= list('endpoint').toReversed()
-      return endpoints
-    },
-
-    /** What the clock does something to by then: the earliest. */
-    nextDue(until: number): Payment | Subscription | undefined {
-      flush('payment')
-      flush('subscription')
-      const row = sql(NEXT_DUE).get(until)
-      return row && read<'payment' | 'subscription'>(row)
-    },
-
-    /** Deliveries that may be sent by now, in the order of sending. */
-    pending(limit: number): readonly Delivery[] {
-      return sql(NEXT_TO_SEND)
-        .all(state.settings.now, limit)
-        .map(read<'delivery'>)
-    },
-    forgetDelivered(): void {
-      const text = `delete from record where kind = 'delivery' and status = 'delivered'
-        and seq <= (select max(seq) from record) - ?`
-      sql(text).run(DELIVERED_KEPT)
-    },
+    close: (): void => void db.close(),
   }
+  return Object.assign(state, records)
 }

@@ -129,6 +129,17 @@ export async function readProductCustomers(
   }
 }
 
+/** How many customers have access to each product that anybody has, as last written down. */
+export async function countProductCustomers(
+  db: Db,
+  environment: Environment,
+): Promise<ReadonlyMap<string, number>> {
+  const { rows } = await sql<{ productId: string; count: number }>`
+    select product_id as "productId", count(*) as count from entitlements
+    where environment = ${environment} and active = 1 group by product_id`.execute(db)
+  return new Map(rows.map(({ productId, count }) => [productId, count]))
+}
+
 /** A source's state, an event by hand, or the place of the change log, as text. */
 type InputRow =
   | ({ readonly part: 'source' } & StateRow)

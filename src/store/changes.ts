@@ -5,7 +5,7 @@ import { type Selectable, sql } from 'kysely'
 import { NEVER_GRANTED } from '../entitlements/entitlement.js'
 import type { AccessSnapshot } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
-import { bulkInsert, statementAbout } from './bulk.js'
+import { bulkInsert, lookupAs, statementAbout } from './bulk.js'
 import { type Engine, engineOf } from './engine.js'
 import type { ChangesTable, Db, PersonKey, Tx } from './schema.js'
 import { getSetting, setSetting } from './settings.js'
@@ -99,6 +99,13 @@ export async function loadChanges(
   if (to !== undefined) changes = changes.where('at', '<', to)
   return (await changes.orderBy('cursor').limit(limit).execute()).map(changeOf)
 }
+
+/** All changes of these customers, oldest first. */
+export const loadChangesOfCustomers = lookupAs(
+  'customer_id',
+  sql<Selectable<ChangesTable>>`select * from changes where`,
+  (rows): readonly Change[] => rows.sort((a, b) => a.cursor - b.cursor).map(changeOf),
+)
 
 /**
  * The changes of a stretch of time after a cursor, ordered by time: even if a clock was set back while they were

@@ -1,4 +1,5 @@
 import { type Selectable, sql } from 'kysely'
+import { storedLookup } from '../../migrations/lookup-value.js'
 import { unpackHistory } from '../entitlements/history.js'
 import { ACCOUNT_FACTS, SEARCH_NAMES } from '../provider/accounts.js'
 import type { Environment, NormalizedEvent } from '../provider/event.js'
@@ -165,9 +166,9 @@ export async function saveCustomers(
   await pipelined([upsertCustomers(trx, rows), insertLookups(trx, gained)])
 }
 
-/** The case of an email or a user name does not matter. */
+/** As it is stored and looked for: the case of an email or a user name does not matter. */
 export function lookupValue(name: string, value: string): string {
-  return name === 'email' || name.endsWith('Username') ? value.toLowerCase() : value
+  return storedLookup(name === 'email' || name.endsWith('Username') ? value.toLowerCase() : value)
 }
 
 /** The same facts give the same text, in any order of arrival. */

@@ -1,6 +1,7 @@
 import { CompiledQuery, sql } from 'kysely'
 import { BACKFILL_ENDPOINT, MANUAL_ENDPOINT } from '../provider/endpoint.js'
 import type { Environment } from '../provider/event.js'
+import { REPORTED_ID_PREFIX } from '../provider/ids.js'
 import { compareText } from '../provider/order.js'
 import { bulkUpsert } from './bulk.js'
 import { ask } from './engine.js'
@@ -101,6 +102,8 @@ export async function newestDate(db: Db, environment: Environment): Promise<numb
 export async function loadNewestTimes(db: Db) {
   const { rows } = await sql<{ endpoint: string; receivedAt: number; createdAt: number | null }>`
     select endpoint, received_at as "receivedAt", created_at as "createdAt" from events
-    where endpoint not in (${MANUAL_ENDPOINT}, ${BACKFILL_ENDPOINT}) order by seq desc limit 1`.execute(db)
+    where endpoint <> ${MANUAL_ENDPOINT}
+      and not (endpoint = ${BACKFILL_ENDPOINT} and substr(event_id, 1, ${sql.lit(REPORTED_ID_PREFIX.length)}) = ${REPORTED_ID_PREFIX})
+    order by seq desc limit 1`.execute(db)
   return rows[0] ?? null
 }

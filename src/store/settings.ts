@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { sql } from 'kysely'
 import { DOCUMENTED_POLICY, type Policy } from '../entitlements/policy.js'
 import { bulkLookup, bulkUpsert } from './bulk.js'
@@ -32,6 +32,23 @@ export function saveKeyUses(trx: Tx, uses: ReadonlyMap<string, number>): Promise
 export async function loadKeyUse(db: Db, sha256: string): Promise<number | null> {
   const at = await getSetting(db, keyUsed(sha256))
   return at === null ? null : Number(at)
+}
+
+const CONSOLE_SECRET = 'console_secret'
+
+/** Gives the store what seals the console's sessions, if it has nothing so far. */
+export function ensureConsoleSecret(db: Db): Promise<void> {
+  return db.transaction().execute(async (trx) => {
+    if ((await getSetting(trx, CONSOLE_SECRET)) === null)
+      await setSetting(trx, CONSOLE_SECRET, randomBytes(32).toString('hex'))
+  })
+}
+
+/** Of a store that has been opened for writing. */
+export async function consoleSecret(db: Db): Promise<Buffer> {
+  const secret = await getSetting(db, CONSOLE_SECRET)
+  if (secret === null) throw new Error('the store has no console secret: it is made when the store is opened')
+  return Buffer.from(secret, 'hex')
 }
 
 const SETTING = 'policy'

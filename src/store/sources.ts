@@ -58,6 +58,14 @@ export const loadSourcesOfCustomers = lookupAs(
   },
 )
 
+/** The next sources of all environments after a `seq`, in that order. */
+export async function loadSourcesAfter(db: Db, after: number, limit: number) {
+  const { rows } = await sql<StateRow & Pick<Selectable<SourcesTable>, 'seq' | 'environment'>>`
+    select seq, environment, kind, source_id, customer_id, newest_at, state from sources
+    where seq > ${after} order by seq limit ${limit}`.execute(db)
+  return rows.map((row) => ({ seq: row.seq, environment: row.environment, state: stateOf(row) }))
+}
+
 const insert = bulkInsert('sources')
 
 /** Setting the customer, even to the same value, would also write the index by customer: a page for each. */

@@ -78,7 +78,10 @@ export function createChecks(context: SyncContext) {
     const isLimited = [...context.platforms.keys()].some((name) => obstacleTo(name, true) !== null)
     if (dueAt === null || dueAt > clock() || !mayCall() || isLimited) return
     dueAt = null
-    check(false).catch((error: unknown) => log.error({ err: error }, 'could not check the platforms'))
+    check(false).catch((error: unknown) => {
+      // A stop waits for no platform: an answer that comes after it finds the store closed.
+      if (mayCall()) log.error({ err: error }, 'could not check the platforms')
+    })
   }
 
   return {

@@ -10,6 +10,7 @@ import { deliveryOf } from '../ingest/wire.js'
 import { storeUnder } from '../recompute/recompute-store.js'
 import { createPayment, day, type Json, startService, subscribe } from '../sandbox/service.js'
 import { eventually } from '../setup/eventually.js'
+import { startRelay } from './relay.js'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
@@ -17,21 +18,23 @@ const HOUR = 60 * MINUTE
 /** A store with a service to ask, and a clock that is 400 days ahead of the service's beginning. */
 async function begin() {
   const service = await startService()
+  const relay = await startRelay(service, 100)
   const store = await storeUnder(EXAMPLE_POLICY)
   const calls: string[] = []
   let now = Date.parse(day(400))
   let status = 200
+  relay.before = (path, res) => {
+    calls.push(path.replace('GET ', ''))
+    if (status !== 200) res.writeHead(status).end('{}')
+    return status !== 200
+  }
   const api = createPaymentsApi({
     environment: 'sandbox',
-    baseUrl: service.url,
+    baseUrl: relay.url,
     apiKey: service.key,
     retries: 0,
     clock: () => now,
     random: () => 0,
-    fetch: async (address, init) => {
-      calls.push(new URL(String(address)).pathname)
-      return status === 200 ? fetch(address, init) : new Response('{}', { status })
-    },
   })
   const hydrate = createHydrate({
     db: store.db,

@@ -183,6 +183,32 @@ describe('a paid cycle that no event tells', () => {
       `.updated ${PERIOD + 3} pro_b`,
     ])
   })
+
+  const chargedBack = pay('evt_p5', 'payment.chargeback', 'pay_3', PERIOD + 12 * DAY)
+  it.each<[string, number, readonly NormalizedEvent[]]>([
+    ['a year', PERIOD + 375 * DAY, []],
+    ['a year, and is charged back', PERIOD + 375 * DAY, [chargedBack]],
+    // By two equal cycles, the second one would have begun by now, but after all payments.
+    ['a quarter, and is charged back', PERIOD + 100 * DAY, [chargedBack]],
+  ])(
+    'is not paid by the charge of a plan change that begins a cycle of %s, and is listed with others',
+    (_, due, more) => {
+      const charge = pay('evt_p3', 'payment.authorized', 'pay_3', PERIOD + 10 * DAY, { productId: 'pro_b' })
+      const upgrade = sub('evt_s3', 'subscription.updated', PERIOD + 10 * DAY, { productId: 'pro_b' })
+      const stored = [...BEGUN, PAID_AGAIN, charge, upgrade, ...more]
+      const record = subscriptionRecord({
+        ...{ currentCycle: 2, currentCycleDueAt: isoMinute(due) },
+        ...{ updatedAt: isoMinute(PERIOD + 12 * DAY), productId: 'pro_b' },
+      })
+      expect(reported(record, stored)).toEqual([`.renewed ${PERIOD} pro_a`])
+      expect(reportedAgain(record, stored)).toEqual([])
+      expect(reportOf(record, stored).differences).toEqual([])
+      const another = pay('evt_p4', 'payment.authorized', 'pay_4', 5 * DAY)
+      expect(reportOf(record, [...stored, another]).differences).toMatchObject([
+        { code: 'cycle_payment_unclear' },
+      ])
+    },
+  )
 })
 
 describe('a plan that no event names', () => {

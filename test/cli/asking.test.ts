@@ -61,6 +61,7 @@ const CHANGING = [
   'replay',
   'backfill',
   'backfill --dry-run',
+  'console',
   'import /dev/null',
   'import /dev/null --dry-run',
   'sync run',

@@ -7,7 +7,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { loadConfig } from '../../src/config/load.js'
 import { startConfigured } from '../../src/daemon/configured.js'
 import { endpoint } from '../config/config-file.js'
-import { oddService, ok } from '../payments-api/odd-service.js'
+import { type Odd, oddService, ok, refusal } from '../payments-api/odd-service.js'
 import { createPayment, delivered, KEY, type Service, startService } from '../sandbox/service.js'
 import { answerOf, configuredFolder, failureOf, rewriteConfig, run } from '../world.js'
 import {
@@ -149,13 +149,17 @@ describe('latchkey endpoints register', () => {
   })
 
   it('registers a live one with the live key, under the name at the end of its address', async () => {
-    const { url, asked } = await oddService([ok({ id: 'whep_1', secret: 'whsec_live_0123456789' })])
+    const address = 'https://hooks.example.com/in/webhooks/v3'
+    const { url, asked } = await oddService([
+      ok({ id: 'whep_1', secret: 'whsec_live_0123456789' }),
+      ok({ id: 'whep_1', url: address, enabledEvents: [], isActive: true }),
+    ])
     const live = { baseUrl: url, apiKey: 'sk_live_0123456789' }
     const folder = configuredFolder({ provider: { live } })
-    const address = 'https://hooks.example.com/in/webhooks/v3'
     expect(await answerOf(folder, `endpoints register --url ${address}`)).toMatchObject({ name: 'v3' })
     expect(asked.map(({ method, url: path, body }) => [method, path, JSON.parse(body)])).toEqual([
       ['POST', '/v3/webhook-endpoints', { url: address, enabledEvents: [] }],
+      ['PATCH', '/v3/webhook-endpoints/whep_1', {}],
     ])
     expect(asked[0]?.headers).toMatchObject({
       'x-service-api-key': live.apiKey,
@@ -163,6 +167,50 @@ describe('latchkey endpoints register', () => {
     })
     expect(endpointsIn(folder).v3).toMatchObject({ environment: 'live', serviceId: 'whep_1' })
   })
+
+  it.each<[string, Odd, string, string]>([
+    [
+      'elsewhere',
+      ok({ id: 'whep_1', url: 'https://other.example.com/?key=1', enabledEvents: [], isActive: true }),
+      'its address is https://other.example.com/.',
+      '--url URL`',
+    ],
+    [
+      'for other events, and inactive',
+      ok({ id: 'whep_1', url: 'URL', enabledEvents: ['payment.failed'], isActive: false }),
+      'it is sent payment.failed, it is inactive.',
+      'v3 --all-events --enable`',
+    ],
+    [
+      'so that nothing is known of it',
+      refusal(404, 'NOT_FOUND'),
+      'could not be compared with what was asked for',
+      '`latchkey endpoints list` compares it',
+    ],
+  ])(
+    'registers, and says what the service has made otherwise than asked: %s',
+    async (_, made, what, todo) => {
+      const address = 'https://hooks.example.com/webhooks/v3'
+      const atAddress: Odd = (req, res) => {
+        const end = res.end.bind(res)
+        made(
+          req,
+          Object.assign(res, { end: (body: string) => end(body.replace('"URL"', JSON.stringify(address))) }),
+        )
+      }
+      const { url } = await oddService([ok({ id: 'whep_1', secret: 'whsec_live_0123456789' }), atAddress])
+      const live = { baseUrl: url, apiKey: 'sk_live_0123456789' }
+      const folder = configuredFolder({ provider: { live } })
+      const { code, stdout, stderr } = await run(folder, `endpoints register --url ${address}`)
+      expect({ code, stdout }).toEqual({
+        code: 0,
+        stdout: expect.stringContaining('Registered the live endpoint v3'),
+      })
+      expect(stderr).toContain(what)
+      expect(stderr).toContain(todo.replace('URL', address))
+      expect(endpointsIn(folder).v3).toMatchObject({ environment: 'live', serviceId: 'whep_1' })
+    },
+  )
 
   it.each([
     ['a comment', '{ // mine\n'],

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { SAMPLE_TYPES } from '../../src/provider/sample-event.js'
+import { WIRE_TYPES } from '../../src/provider/event-types.js'
 import { fromEnv } from '../config/config-file.js'
 import { CONFIG, configuredFolder, everyCommand, failureOf, ROOT, run, temporaryFolder } from '../world.js'
 
@@ -36,7 +36,7 @@ describe('help', () => {
 
   it('of trigger lists every type of both generations, in lines that fit a terminal', async () => {
     const help = await helpOf('trigger')
-    for (const type of [...SAMPLE_TYPES.v3, ...SAMPLE_TYPES.v2]) {
+    for (const type of [...WIRE_TYPES.v3, ...WIRE_TYPES.v2]) {
       expect(help).toMatch(new RegExp(`[ ]${type.replaceAll('.', '\\.')}(,|\\n)`))
     }
     expect(help.split('\n').filter((line) => line.length > 80)).toEqual([])

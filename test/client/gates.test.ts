@@ -1,14 +1,14 @@
 /* The examples of docs/client.md and examples/next, as they are there but for the port. */
 
 import { once } from 'node:events'
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { appendFileSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import express from 'express'
 import { Hono } from 'hono'
 import { expect, it, onTestFinished, vi } from 'vitest'
-import { createClient } from '../../src/client/client.js'
+import { type Client, type ClientOptions, createClient } from '../../src/client/client.js'
 import { requireFeature, requireProduct } from '../../src/client/express.js'
 import * as hono from '../../src/client/hono.js'
 import { createTestClient } from '../../src/client/testing.js'
@@ -53,8 +53,23 @@ function exampleFile(importing: string): string {
   return file
 }
 
-const load = async (file: string) =>
-  (await import(/* @vite-ignore */ pathToFileURL(file).href)) as { app: never }
+/** Loads the app of an example, whose client is closed when the test ends: it would look for the daemon for ever. */
+async function loadApp(file: string): Promise<never> {
+  appendFileSync(file, '\nexport { client }\n')
+  const { app, client } = (await import(/* @vite-ignore */ pathToFileURL(file).href)) as {
+    readonly app: never
+    readonly client: Client
+  }
+  onTestFinished(client.close)
+  return app
+}
+
+/** A client that is closed when the test ends. */
+function clientOf(options: ClientOptions): Client {
+  const client = createClient(options)
+  onTestFinished(client.close)
+  return client
+}
 
 async function visitExpress(app: express.Express): Promise<Visit> {
   const server = app.listen(0, '127.0.0.1')
@@ -105,7 +120,7 @@ it.each(['express', 'hono'] as const)(
   'the example for %s lets customers with the feature pass, and no others',
   async (name) => {
     await openDaemon()
-    const { app } = await load(exampleFile(`latchkey/${name}`))
+    const app = await loadApp(exampleFile(`latchkey/${name}`))
     const visit = name === 'express' ? await visitExpress(app) : visitHono(app)
     const passed = await visit('/export', 'cus_1')
     expect([passed.status, await passed.text()]).toEqual([200, 'a,b\n1,2\n'])
@@ -126,7 +141,7 @@ it.each(['express', 'hono'] as const)(
 it('gates answer 503, or hand on the error, while the daemon is away, and use other words where told', async () => {
   const { daemon } = await openDaemon()
   const options = { url: daemon.url, apiKey: API_KEY, retries: 0, timeout: 200, maxCustomers: 0 }
-  const [denying, throwing] = [createClient({ ...options, onUnavailable: 'deny' }), createClient(options)]
+  const [denying, throwing] = [clientOf({ ...options, onUnavailable: 'deny' }), clientOf(options)]
   const ofExpress = { customerId: (req: express.Request) => req.get('x-customer') }
   const app = express()
     .get(
@@ -201,7 +216,7 @@ it.each([{ requireFeature, requireProduct }, hono])(
 
 it('no request passes a gate that fails, whatever it fails with', async () => {
   const { daemon } = await openDaemon()
-  const client = createClient({ url: daemon.url, apiKey: API_KEY, maxCustomers: 0 })
+  const client = clientOf({ url: daemon.url, apiKey: API_KEY, maxCustomers: 0 })
   const thrown = [undefined, null, 'route', 'router', false, 0]
   const app = express()
     .get(

@@ -46,6 +46,7 @@ describe('a config file', () => {
       },
       provider: { live: null, sandbox: null, hasUnused: false },
       backfill: { schedule: null, timezone: 'UTC' },
+      console: true,
       log: { level: 'info' },
     })
   })

@@ -56,6 +56,12 @@ describe('an endpoint', () => {
     expect(load({ endpoints: { sandbox } }).config.endpoints[0]?.aheadAtMostMs).toBe(expected)
   })
 
+  it('warns of one that is named as what backfills report, which 1.0 allowed', () => {
+    expect(warnings({ endpoints: { backfill: endpoint('live', 'whsec_0123456789abcdef') } })).toEqual([
+      'endpoints.backfill: has the name under which lists show what backfills report: give it another name, here and in its address',
+    ])
+  })
+
   it('warns of a secret that can be guessed, has white space around it or begins otherwise', () => {
     const secrets = [
       'whsec_123456789012345',

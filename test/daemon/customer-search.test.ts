@@ -169,6 +169,32 @@ describe('GET /customers', () => {
     },
   )
 
+  it.each([
+    ['of three bytes each', (at: number) => String.fromCodePoint(0x4e00 + ((at * 7_919) % 20_000))],
+    ['of four bytes each', (at: number) => String.fromCodePoint(0x20000 + ((at * 7_919) % 40_000))],
+    ['that are longer in lower case', () => '\u023a'],
+  ])(
+    'takes names of 1,000 characters %s, and finds and forgets them as others',
+    async (what, characterAt) => {
+      const long = (first: number): string => {
+        const text = Array.from({ length: 1_000 }, (_, i) => characterAt(first + i)).join('')
+        // In UTF-16 units, as all limits of text count.
+        return text.slice(0, 1_000)
+      }
+      const id = `cus_long_${what.replaceAll(' ', '_')}`
+      const details = { email: long(1), communityUsername: long(2), messengerId: long(3), name: long(4) }
+      await pay(id, details)
+      const beginning = [...details.email].slice(0, 100).join('')
+      const [match] = (await search(beginning)).items
+      expect(match).toMatchObject({ customerId: id, identities: { email: details.email } })
+      // Another one, of which only the end differs.
+      await pay(`${id}_2`, { ...details, email: `${details.email.slice(0, -2)}xy` })
+      expect(await found(beginning)).toHaveLength(2)
+      expect(await call(daemon(), 'DELETE', `/customers/${id}`)).toMatchObject({ status: 200 })
+      expect(await found(beginning)).toHaveLength(1)
+    },
+  )
+
   it('leaves no personal data in the log', () => {
     expect(JSON.stringify(daemon().logged()).toLowerCase()).not.toMatch(/example\.com|telada|ways_ada/)
   })

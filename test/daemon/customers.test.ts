@@ -289,6 +289,41 @@ describe('a customer who is blocked', () => {
   })
 })
 
+describe('GET /products', () => {
+  it('tells what each gives and how many have access now, of those that are no longer configured too', async () => {
+    const roles = [
+      { adapter: 'discord', guildId: '1', roleId: '10' },
+      { adapter: 'discord', guildId: '1', roleId: '20', environment: 'sandbox' },
+    ]
+    const products = {
+      pro_none: {},
+      pro_gold: { name: 'Gold', features: ['export'], targets: roles },
+    }
+    const sync = { discord: { botToken: 'token', apiUrl: 'http://127.0.0.1:9' } }
+    const daemon = await runDaemon({ config: { products, sync } })
+    for (const customer of ['cus_a', 'cus_b']) await pay(daemon, customer)
+    await pay(daemon, 'cus_other', { product: 'pro_other' })
+    await pay(daemon, 'cus_sandbox', { environment: 'sandbox' })
+    await pay(daemon, 'cus_back')
+    await tell(daemon, 'payment.refunded', { customer: 'cus_back', payment: 'pay_cus_back', minutes: 5 })
+
+    const gold = { productId: 'pro_gold', name: 'Gold', configured: true, features: ['export'] }
+    const none = { productId: 'pro_none', name: null, configured: true, features: [], targets: [], active: 0 }
+    expect(await (await ask(daemon, '/products')).json()).toEqual({
+      environment: 'live',
+      products: [
+        none,
+        { ...gold, targets: ['discord:1:10'], active: 2 },
+        { ...none, productId: 'pro_other', configured: false, active: 1 },
+      ],
+    })
+    expect(await (await ask(daemon, '/products?environment=sandbox')).json()).toEqual({
+      environment: 'sandbox',
+      products: [none, { ...gold, targets: ['discord:1:20'], active: 1 }],
+    })
+  })
+})
+
 describe('GET /products/:productId/customers', () => {
   it('tells who has access now, and on the ground of what', async () => {
     const daemon = await runDaemon()

@@ -50,6 +50,7 @@ const CASES: readonly Case[] = [
   ['POST /entitlements/check', 200, { checks: [{ externalRef: 'ref_both', productId: 'pro_gold' }] }],
   ['GET /customers', 200, undefined, '/customers?query=both'],
   ['GET /customers/:customerId', 200],
+  ['GET /products', 200],
   ['GET /products/:productId/customers', 200],
   ['GET /changes', 200],
   ['GET /changes/summary', 200, undefined, '/changes/summary?from=2026-01-01T00:00:00Z'],
@@ -91,6 +92,9 @@ const CASES: readonly Case[] = [
   ['POST /sync/pause', 403],
   ['POST /sync/resume', 403],
   ['GET /metrics', 200],
+  ['GET /deliveries', 200],
+  ['GET /console/session', 200],
+  ['POST /console/links', 403],
   ['POST /customers/:customerId/link-tokens', 201, {}],
   ['POST /customers/:customerId/invites', 201, {}],
   ['POST /customers/:customerId/grants', 201, { productId: 'pro_extra', ...ACT }],
@@ -105,6 +109,7 @@ const CASES: readonly Case[] = [
 
 /** These are about all environments at once, and take none. */
 const COVERING_ALL = [
+  'POST /console/links',
   ...['POST /rebuild', 'GET /rebuild/verification', 'GET /policy', 'GET /policy/diff', 'POST /policy/apply'],
   ...[
     'GET /doctor',

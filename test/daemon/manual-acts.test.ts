@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { loadChanges } from '../../src/store/changes.js'
 import { loadCustomers } from '../../src/store/customers.js'
+import { accountId, BOT_TOKEN, GOLD_ROLE_ID, GUILD_ID } from '../platforms/discord-ids.js'
+import { startDiscord } from '../platforms/discord-server.js'
 import { entitlement } from './observed.js'
-import { call, NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
+import { type Answered, call, NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
 import { storedEvents } from './stored.js'
 
 const GRANT = { productId: 'pro_1', reason: 'support case 17' }
@@ -230,4 +232,85 @@ it('an act comes after the one before it, even where the clock was set back', as
   await call(daemon, 'DELETE', `${GRANTS}/pro_1`)
   expect(await entitlement(daemon, { product: 'pro_1' })).toMatchObject({ active: false, status: 'revoked' })
   expect((await storedEvents(daemon)).map(({ created_at }) => created_at)).toEqual([NOW, NOW + 1])
+})
+
+describe('a dry run', () => {
+  const DRY = '?dryRun=true'
+
+  it('answers as the act would, and stores nothing', async () => {
+    const daemon = await runDaemon()
+    const end = { ...GRANT, until: '2026-03-22T12:00:00.000Z' }
+    const dry = await call(daemon, 'POST', `${GRANTS}${DRY}`, end)
+    expect(dry).toMatchObject({ status: 201, json: { calls: [] } })
+    expect(await storedEvents(daemon)).toEqual([])
+    const { json } = await call(daemon, 'POST', GRANTS, end)
+    expect(json.calls).toBeUndefined()
+    expect(dry.json.entitlements).toMatchObject([{ productId: 'pro_1', status: 'ending', until: end.until }])
+    // Each has an id and a place in the change log of its own.
+    const shown = ({ eventId, cursor, calls, ...rest }: Answered['json']) =>
+      JSON.stringify(rest).replaceAll(String(eventId), 'the act')
+    expect(shown(dry.json)).toBe(shown(json))
+  })
+
+  it('says what a block and the end of a grant would leave', async () => {
+    const daemon = await runDaemon()
+    await pay(daemon)
+    await call(daemon, 'POST', GRANTS, GRANT)
+    const blocked = await call(daemon, 'PUT', `${BLOCKS}/pro_1${DRY}`, { reason: 'abuse' })
+    expect(blocked.json.entitlements).toMatchObject([
+      { productId: 'pro_1', active: false, status: 'blocked' },
+    ])
+    const revoked = await call(daemon, 'DELETE', `${GRANTS}/pro_1${DRY}`, {})
+    expect(revoked.json.entitlements).toMatchObject([
+      {
+        active: true,
+        sources: [
+          { kind: 'manual', active: false },
+          { kind: 'payment', active: true },
+        ],
+      },
+    ])
+    expect(await entitlement(daemon, { product: 'pro_1' })).toMatchObject({ active: true, status: 'active' })
+    expect(await storedEvents(daemon)).toHaveLength(2)
+  })
+
+  it('is refused as the act would be', async () => {
+    const daemon = await runDaemon()
+    const past = { ...GRANT, until: '2026-03-01T11:00:00Z' }
+    expect(await call(daemon, 'POST', `${GRANTS}${DRY}`, past)).toMatchObject({
+      status: 400,
+      json: { errors: [{ path: 'until' }] },
+    })
+    expect(await call(daemon, 'DELETE', `${GRANTS}/pro_1${DRY}`, {})).toMatchObject({
+      json: { code: 'grant_not_found' },
+    })
+    expect(await call(daemon, 'DELETE', `${BLOCKS}${DRY}`, {})).toMatchObject({
+      json: { code: 'block_not_found' },
+    })
+  })
+
+  it('names the calls to platforms that would follow', async () => {
+    const discord = await startDiscord()
+    const role = { adapter: 'discord', guildId: GUILD_ID, roleId: GOLD_ROLE_ID }
+    const config = {
+      products: { pro_1: { targets: [role] } },
+      sync: { discord: { botToken: BOT_TOKEN, apiUrl: discord.url } },
+    }
+    const daemon = await runDaemon({ config })
+    await call(daemon, 'POST', '/sync/pause')
+    const calls = async (method: string, path: string, body: object) =>
+      (await call(daemon, method, `${path}${DRY}`, body)).json.calls
+    const link = { communityId: accountId(1) }
+    const gives = { environment: 'live', customerId: 'cus_1', accountId: accountId(1), action: 'give' }
+    const target = `discord:${GUILD_ID}:${GOLD_ROLE_ID}`
+
+    expect(await calls('POST', GRANTS, GRANT)).toEqual([])
+    await call(daemon, 'PUT', '/customers/cus_1/identities', link)
+    expect(await calls('POST', GRANTS, GRANT)).toEqual([{ ...gives, target }])
+
+    await call(daemon, 'POST', '/customers/cus_2/grants', GRANT)
+    const linked = await calls('PUT', '/customers/cus_2/identities', { communityId: accountId(2) })
+    expect(linked).toEqual([{ ...gives, customerId: 'cus_2', accountId: accountId(2), target }])
+    expect(discord.calls.filter(({ method }) => method !== 'GET')).toEqual([])
+  })
 })

@@ -38,7 +38,7 @@ describe('a start without the database', () => {
 
   it('makes one, and says so', async () => {
     const said = expect.objectContaining({ level: 'info', msg: 'created a new database' })
-    const daemon = await runDaemon()
+    const daemon = await runDaemon({ isNew: true })
     expect(daemon.logged()).toContainEqual(said)
     // Nobody is erased yet: a restore need not ask who was.
     expect(statSync(`${daemon.databaseFile}.erasures`)).toMatchObject({ size: 0, mode: 0o100600 })

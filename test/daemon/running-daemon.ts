@@ -10,6 +10,7 @@ import { signBody } from '../../src/provider/signature.js'
 import type { Database } from '../../src/store/schema.js'
 import { createFolder } from '../setup/create-folder.js'
 import { openKeptThread } from '../setup/kept-threads.js'
+import { putNewStoreUnlessBegun } from '../setup/new-store.js'
 import { ENGINE, keyEntry, openStoreAt, postgresAt } from '../world.js'
 
 /** Noon, and half a second: between two whole seconds, so that no rounding hides. */
@@ -49,6 +50,8 @@ export interface RunningDaemon extends Daemon {
 export interface DaemonOptions {
   readonly config?: Record<string, unknown>
   readonly folder?: string
+  /** Whether it makes its store itself; by default it finds an empty one. */
+  readonly isNew?: boolean
   /** What runs it, as `latchkey serve` does. */
   readonly control?: DaemonDeps['control']
   /** How it waits before it asks the payments service again. */
@@ -65,12 +68,14 @@ export async function runDaemon({
   atEnd = (end) => onTestFinished(async () => void (await end())),
   folder = temporaryFolder(atEnd),
   now: start = NOW,
+  isNew = false,
   control,
   sleep,
 }: DaemonOptions = {}): Promise<RunningDaemon> {
   const file = join(folder, 'data', 'latchkey.db')
   const config =
     ENGINE === 'postgres' ? { database: { url: (await postgresAt(file, atEnd)).url }, ...given } : given
+  if (ENGINE === 'sqlite' && !isNew) await putNewStoreUnlessBegun(file)
   let now = start === 'running' ? null : start
   const lines: string[] = []
   const path = join(folder, 'config.json')

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
 import type { Rail } from '../../src/provider/event.js'
+import { WIRE_TYPES } from '../../src/provider/event-types.js'
 import { normalise } from '../../src/provider/normalise.js'
-import { SAMPLE_TYPES } from '../../src/provider/sample-event.js'
 import { NOW } from '../daemon/running-daemon.js'
 import { type Told, timeOf, wireEvent } from '../daemon/wire-events.js'
 import { foldedEntitlements } from './fold-all.js'
@@ -37,7 +37,7 @@ const PAID_CYCLES = [
   'SUBSCRIPTION_RENEWED',
 ]
 
-const EVERY_TYPE = [...SAMPLE_TYPES.v2, ...SAMPLE_TYPES.v3]
+const EVERY_TYPE = [...WIRE_TYPES.v2, ...WIRE_TYPES.v3]
 
 /** The access that follows from deliveries, as the provider words them. */
 function accessAfter(bodies: readonly string[], policy = DOCUMENTED_POLICY) {

@@ -1,10 +1,20 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { closeSync, openSync, writeFileSync, writeSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import { constants } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { customerStory, type SentEvent } from '../stories.js'
-import { temporaryFolder } from '../world.js'
+import { ROOT, temporaryFolder } from '../world.js'
 
 const COMPILER = ['cc', 'gcc', 'clang'].find((name) => spawnSync(name, ['--version']).status === 0)
 
@@ -36,9 +46,7 @@ export interface FaultyDisk {
 export function faultyDisk(files = 'latchkey.db*'): FaultyDisk {
   if (COMPILER === undefined) throw new Error('A faulty disk needs a C compiler.')
   const folder = temporaryFolder()
-  const library = join(folder, 'faulty-disk.so')
-  const source = join(import.meta.dirname, 'faulty-disk.c')
-  execFileSync(COMPILER, ['-shared', '-fPIC', '-O1', '-x', 'c', '-o', library, source, '-ldl'])
+  const library = libraryBy(COMPILER)
   const control = join(folder, 'control')
   writeFileSync(control, new Uint8Array(Object.keys(PLACE_OF).length))
   const opened = openSync(control, 'r+')
@@ -53,6 +61,20 @@ export function faultyDisk(files = 'latchkey.db*'): FaultyDisk {
       for (const operation of Object.keys(PLACE_OF)) set(operation as DiskOperation, 0)
     },
   }
+}
+
+/** Compiled once for each state of its source, and kept. */
+function libraryBy(compiler: string): string {
+  const source = join(import.meta.dirname, 'faulty-disk.c')
+  const hash = createHash('sha256').update(readFileSync(source)).digest('hex').slice(0, 16)
+  const library = join(ROOT, 'node_modules', '.cache', `faulty-disk-${hash}.so`)
+  if (existsSync(library)) return library
+  mkdirSync(dirname(library), { recursive: true })
+  // Another process may look for it meanwhile.
+  const part = `${library}.${process.pid}`
+  execFileSync(compiler, ['-shared', '-fPIC', '-O1', '-x', 'c', '-o', part, source, '-ldl'])
+  renameSync(part, library)
+  return library
 }
 
 /** A way to have a daemon killed at a certain point. */

@@ -2,7 +2,8 @@ import type { Express } from 'express'
 import express from 'express'
 import request from 'supertest'
 import { describe, expect, it } from 'vitest'
-import { createAuthenticate } from '../../src/handlers/authenticate.js'
+import { createKeyring } from '../../src/handlers/authenticate.js'
+import { createLinks } from '../../src/handlers/console/sessions.js'
 import { createApp, mountRoutes } from '../../src/handlers/mount.js'
 import { ROUTES } from '../../src/handlers/routes.js'
 import { apiKey, bearer, frontDeps, openFront, signed } from './daemon-front.js'
@@ -10,8 +11,8 @@ import { exchange, head } from './raw-connection.js'
 
 async function embeddedApp(): Promise<Express> {
   const deps = await frontDeps({ deliveries: [], questions: [], logged: [] })
-  const judging = { ...deps, clientAddress: () => '127.0.0.1' }
-  const authenticate = createAuthenticate({ ...judging, apiKeys: () => [apiKey('app')] })
+  const judging = { ...deps, links: createLinks(deps.clock), clientAddress: () => '127.0.0.1' }
+  const { authenticate } = createKeyring({ ...judging, apiKeys: () => [apiKey('app')] })
   return createApp(mountRoutes(ROUTES, { ...judging, authenticate }), deps.log)
 }
 

@@ -16,6 +16,7 @@ import { type ListenersDeps, startListeners } from '../../src/handlers/listeners
 import type { SyncControl } from '../../src/handlers/sync/deps.js'
 import type { Delivery } from '../../src/ingest/delivery.js'
 import { createMetrics } from '../../src/operations/metrics.js'
+import { createPulse } from '../../src/operations/pulse.js'
 import type { Endpoint } from '../../src/provider/endpoint.js'
 import { signBody } from '../../src/provider/signature.js'
 import type { Job, Replay } from '../../src/recompute/job.js'
@@ -258,6 +259,12 @@ export async function frontDeps(
       return { id: 'evt_1', disposition: 'applied' }
     },
     performAct: async (request) => ({ eventId: 'man_1', access: answerTo({ ...request, at: null }) }),
+    previewAct: async (request) => ({
+      eventId: 'man_1',
+      access: answerTo({ ...request, at: null }),
+      accounts: null,
+    }),
+    previewCalls: async () => ({ gives: 0, takes: 0, sample: [] }),
     erase: async ({ environment, customerId }) => ({
       environment,
       customerId,
@@ -299,6 +306,12 @@ export async function frontDeps(
       stop: () => {},
     },
     keys: async () => [],
+    pulse: createPulse(() => NOW),
+    gaps: async () => new Map(),
+    version: '1.0.0',
+    products: () => [],
+    hasConsole: true,
+    consoleSecret: async () => Buffer.alloc(32, 7),
     clock: () => NOW,
     metrics: createMetrics(bytesBeingRead),
     log: pino({ level: 'debug' }, { write: (line: string) => logged.push(JSON.parse(line)) }),

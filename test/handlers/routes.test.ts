@@ -19,6 +19,7 @@ const whole = sharedFront(openWhole)
 
 const TWICE = 'is given more than once'
 const ENVIRONMENT = 'environment'
+const BY_HAND = 'environment, dryRun'
 const FILTER = 'environment, disposition, type, customerId, endpoint, from, to'
 const KEPT = 'private, no-cache'
 const NOT_KEPT = 'no-store'
@@ -46,15 +47,16 @@ const EVERY_ROUTE: readonly Row[] = [
   ['GET', '/customers', 'environment, query, limit, cursor', 200, NOT_KEPT],
   ['GET', '/customers/:customerId', ENVIRONMENT, 200, NOT_KEPT],
   ['DELETE', '/customers/:customerId', ENVIRONMENT, 200, NOT_KEPT],
-  ['POST', '/customers/:customerId/grants', ENVIRONMENT],
-  ['DELETE', '/customers/:customerId/grants/:productId', ENVIRONMENT],
-  ['PUT', '/customers/:customerId/blocks', ENVIRONMENT],
-  ['DELETE', '/customers/:customerId/blocks', ENVIRONMENT],
-  ['PUT', '/customers/:customerId/blocks/:productId', ENVIRONMENT],
-  ['DELETE', '/customers/:customerId/blocks/:productId', ENVIRONMENT],
-  ['PUT', '/customers/:customerId/identities', ENVIRONMENT],
+  ['POST', '/customers/:customerId/grants', BY_HAND],
+  ['DELETE', '/customers/:customerId/grants/:productId', BY_HAND],
+  ['PUT', '/customers/:customerId/blocks', BY_HAND],
+  ['DELETE', '/customers/:customerId/blocks', BY_HAND],
+  ['PUT', '/customers/:customerId/blocks/:productId', BY_HAND],
+  ['DELETE', '/customers/:customerId/blocks/:productId', BY_HAND],
+  ['PUT', '/customers/:customerId/identities', BY_HAND],
   ['POST', '/customers/:customerId/link-tokens', ENVIRONMENT],
   ['POST', '/customers/:customerId/invites', ENVIRONMENT],
+  ['GET', '/products', ENVIRONMENT, 200, NOT_KEPT],
   ['GET', '/products/:productId/customers', 'environment, limit, cursor', 200, NOT_KEPT],
   ['GET', '/changes', 'environment, customerId, from, to, limit, cursor', 200, NOT_KEPT],
   ['GET', '/changes/summary', 'environment, from, to, by, productId', 200, NOT_KEPT],
@@ -106,6 +108,9 @@ const EVERY_ROUTE: readonly Row[] = [
   ['GET', '/healthz', null, 200, NOT_KEPT],
   ['GET', '/readyz', null, 200, NOT_KEPT],
   ['GET', '/metrics', null, 200, NOT_KEPT],
+  ['GET', '/deliveries', ENVIRONMENT, 200, NOT_KEPT],
+  ['GET', '/console/session', ENVIRONMENT, 200, NOT_KEPT],
+  ['POST', '/console/links', 'none', 201, NOT_KEPT],
 ]
 
 const TAKING = EVERY_ROUTE.flatMap(([method, path, takes]) =>

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { SAMPLE_TYPES } from '../../src/provider/sample-event.js'
+import { WIRE_TYPES } from '../../src/provider/event-types.js'
 import { warnings } from '../daemon/observed.js'
 import { ask, runDaemon, send } from '../daemon/running-daemon.js'
 import { storedEvents } from '../daemon/stored.js'
@@ -14,7 +14,7 @@ const ODD_VALUES = [
   ...[[], {}, [null], { id: null }, { id: { id: 'x' } }, JSON.parse('{"__proto__":{"id":"cus_other"}}')],
 ]
 
-const types = fc.constantFrom(...SAMPLE_TYPES.v2, ...SAMPLE_TYPES.v3)
+const types = fc.constantFrom(...WIRE_TYPES.v2, ...WIRE_TYPES.v3)
 const oddValue = fc.oneof(fc.constantFrom(...ODD_VALUES), fc.jsonValue(), fc.string({ unit: 'binary' }))
 
 /** A documented event of which any fields, however deep, hold something odd. */

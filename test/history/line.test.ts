@@ -3,8 +3,9 @@ import { describe, expect, it } from 'vitest'
 import { exportLine, readImportLine } from '../../src/history/line.js'
 import { NO_DETAILS } from '../../src/provider/customer.js'
 import { type Environment, type NormalizedEvent, parseManualEvent } from '../../src/provider/event.js'
+import { WIRE_TYPES } from '../../src/provider/event-types.js'
 import { normalise } from '../../src/provider/normalise.js'
-import { buildSampleEvent, SAMPLE_TYPES } from '../../src/provider/sample-event.js'
+import { buildSampleEvent } from '../../src/provider/sample-event.js'
 import { signBody } from '../../src/provider/signature.js'
 import { sha256Of } from '../../src/store/stored-form.js'
 import { byHand } from '../entitlements/events.js'
@@ -100,7 +101,7 @@ const UNSIGNED = { timestamp: TIMESTAMP, signature: 'v1=00' }
 /** What can't be read again, of every documented type. */
 const readDelivery = fc
   .record({
-    type: fc.constantFrom(...SAMPLE_TYPES.v2, ...SAMPLE_TYPES.v3),
+    type: fc.constantFrom(...WIRE_TYPES.v2, ...WIRE_TYPES.v3),
     environment: environments,
     event: fc.option(fc.string()),
     why: fc.constantFrom('expired', 'erased', 'redacted'),

@@ -1,7 +1,7 @@
-import { setImmediate as immediate } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { createLogger } from '../../src/log.js'
 import { type CronDeps, createSchedule, isOverdue } from '../../src/operations/cron.js'
+import { turnBy } from './turn-by.js'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
@@ -102,13 +102,7 @@ function scheduled(given: Partial<CronDeps> = {}) {
     },
   })
   onTestFinished(() => schedule.stop())
-  return { ...schedule, began, lines, turn: (ms: number) => turnBy(ms) }
-}
-
-/** First until the schedule has begun: its library is loaded then. */
-async function turnBy(ms: number): Promise<void> {
-  while (vi.getTimerCount() < 2) await immediate()
-  await vi.advanceTimersByTimeAsync(ms)
+  return { ...schedule, began, lines, turn: turnBy }
 }
 
 const FROM_NOON_TO_THREE = (THREE - NOON) / MINUTE_MS
@@ -151,6 +145,16 @@ describe('a schedule', () => {
     const { began, turn } = scheduled({ lastRanAt: async () => ranAt })
     await turn(HOUR_MS)
     expect(began).toEqual([])
+  })
+
+  it('does once what became due while it was about to begin', async () => {
+    const neverRan = Promise.resolve(null)
+    const { began, turn } = scheduled({ ...times('1 12 * * *'), lastRanAt: () => neverRan })
+    // It has looked at what is due by now, and its library is still being loaded.
+    await neverRan
+    vi.advanceTimersByTime(MINUTE_MS)
+    await turn(HOUR_MS)
+    expect(began).toEqual([2])
   })
 
   it('does once what was due while the machine slept', async () => {

@@ -1,6 +1,5 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { setImmediate as immediate } from 'node:timers/promises'
 import { Registry } from 'prom-client'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { createLogger } from '../../src/log.js'
@@ -12,6 +11,7 @@ import { eventually } from '../setup/eventually.js'
 import { filledStore, rowsIn } from '../store/filled-store.js'
 import { temporaryStore } from '../store/temporary-store.js'
 import { CONFIG, configuredFolder, serveHere, temporaryFolder } from '../world.js'
+import { turnBy } from './turn-by.js'
 
 const NOON = Date.UTC(2026, 2, 1, 12)
 const HOUR_MS = 3_600_000
@@ -152,11 +152,7 @@ describe('scheduled backups', () => {
       },
     })
     onTestFinished(() => stop())
-    const turn = async (ms: number) => {
-      while (vi.getTimerCount() < 2) await immediate()
-      await vi.advanceTimersByTimeAsync(ms)
-    }
-    return { begun, lines, stop, turn, metrics: () => registry.metrics() }
+    return { begun, lines, stop, turn: turnBy, metrics: () => registry.metrics() }
   }
   const made = async (file: string) => {
     writeFileSync(file, '')

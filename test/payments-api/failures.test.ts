@@ -5,6 +5,7 @@ import { createPaymentsApi, type PaymentsApi } from '../../src/payments-api/clie
 import { isPaymentsApiError, type PaymentsApiError } from '../../src/payments-api/failure.js'
 import { eventually } from '../setup/eventually.js'
 import {
+  type Asked,
   customers,
   cut,
   html,
@@ -271,6 +272,19 @@ describe('a list', () => {
     expect(await walk(api.customers.pages())).toEqual(expected)
   })
 
+  it('is asked for in smaller pages where one is too large, up to one record', async () => {
+    const long = (length: number): Odd =>
+      page([{ id: 'cus_long', name: 'x'.repeat(length) }, ...customers('cus_2')], 'c2')
+    const limits = (asked: readonly Asked[]) => asked.map(({ url }) => /limit=(\d+)/.exec(url)?.[1])
+    const too = long(5 * 1024 * 1024)
+    const { api, asked } = await oddService([too, too, long(10), page(customers('cus_3'))])
+    expect(await walk(api.customers.pages())).toEqual({ ids: ['cus_long', 'cus_2', 'cus_3'] })
+    expect(limits(asked)).toEqual(['100', '50', '25', '25'])
+    const hopeless = await oddService([too])
+    expect(await walk(hopeless.api.customers.pages())).toEqual({ ids: [], kind: 'answer_too_large' })
+    expect(limits(hopeless.asked)).toEqual(['100', '50', '25', '12', '6', '3', '1'])
+  })
+
   it('by numbers ends with a failure where a page is not the one that was asked for', async () => {
     const payments = (...ids: readonly string[]) => ids.map((id) => ({ id, status: 'CHARGEBACK' }))
     const same = await oddService([numbered(payments('pay_1'), 1, 3)])
@@ -345,20 +359,17 @@ describe('a signal', () => {
 })
 
 it('no more calls than allowed are under way at once', async () => {
-  let underWay = 0
   let most = 0
-  const { api, asked } = await oddService([(req, res) => ok({ id: req.url?.split('/').at(-1) })(req, res)], {
-    atOnce: 2,
-    async fetch(...request) {
-      underWay += 1
-      most = Math.max(most, underWay)
-      try {
-        return await fetch(...request)
-      } finally {
-        underWay -= 1
-      }
-    },
-  })
+  const held: (() => void)[] = []
+  const inPairs: Odd = (req, res) => {
+    held.push(() => ok({ id: req.url?.split('/').at(-1) })(req, res))
+    most = Math.max(most, held.length)
+    if (held.length < 2) return
+    setImmediate(() => {
+      for (const answer of held.splice(0)) answer()
+    })
+  }
+  const { api, asked } = await oddService([inPairs], { atOnce: 2 })
   const ids = ['cus_1', 'cus_2', 'cus_3', 'cus_4', 'cus_5', 'cus_6']
   const found = await Promise.all(ids.map((id) => api.customers.get(id)))
   expect(found.map(({ record }) => record.id)).toEqual(ids)

@@ -16,6 +16,8 @@ export interface DiscordOptions {
   readonly buckets?: Partial<Record<DiscordRouteName, Bucket>>
   /** Of all calls; the real one allows 50. */
   readonly globalPerSecond?: number
+  /** Takes what ends it; by default it ends with the test. */
+  readonly atEnd?: (end: () => Promise<void>) => void
 }
 
 /**
@@ -58,10 +60,11 @@ export interface LocalDiscord {
   invalidRequests(): number
 }
 
-/** A server that speaks Discord's API as far as roles need it. Ends with the test. */
+/** A server that speaks Discord's API as far as roles need it. */
 export async function startDiscord({
   buckets = {},
   globalPerSecond = 50,
+  atEnd = onTestFinished,
 }: DiscordOptions = {}): Promise<LocalDiscord> {
   const guild = createGuild(GUILD_ID)
   const guilds = new Map([[GUILD_ID, guild]])
@@ -136,7 +139,7 @@ export async function startDiscord({
     server.closeAllConnections()
     await once(server, 'close')
   }
-  onTestFinished(close)
+  atEnd(close)
 
   return {
     url: `http://127.0.0.1:${port}/api`,

@@ -83,6 +83,21 @@ describe('two instances on one database', () => {
     })
   })
 
+  it('take a session of the console that began at the other', async () => {
+    const [one, other] = await two()
+    const signedIn = await fetch(`${one.url}/console/session`, {
+      method: 'POST',
+      redirect: 'manual',
+      headers: { Origin: one.url },
+      body: new URLSearchParams({ key: API_KEY }),
+    })
+    const Cookie = signedIn.headers.get('set-cookie')?.split(';')[0] ?? ''
+    for (const { url } of [one, other]) {
+      const answer = await fetch(`${url}/console/api/console/session`, { headers: { Cookie } })
+      expect(answer.status).toBe(200)
+    }
+  })
+
   it('erase at one what comes later to the other', async () => {
     const [one, other] = await two()
     await send(other, paid(1))

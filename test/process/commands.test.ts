@@ -47,6 +47,7 @@ const BESIDE_A_DAEMON: readonly Ran[] = [
   ['init --config other.json', { key: null, keyFile: expect.stringMatching(/first-key\.txt$/) }],
   ['config check', { ok: true }],
   ['status', { ready: true }],
+  ['console', { url: expect.stringMatching(/^http/) }],
   ['policy show', { differs: [] }],
   ['policy diff', { gains: 0, losses: 0 }],
   ['policy apply', { gains: 0, losses: 0 }],

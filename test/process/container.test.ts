@@ -27,7 +27,7 @@ it('a container has all that the program reads', async () => {
   symlinkSync(join(ROOT, 'node_modules'), join(program, 'node_modules'))
 
   const daemon = await serve(folder, {}, [process.execPath, join(program, 'bin/latchkey.js'), 'serve'])
-  for (const path of ['/openapi.json', '/docs', '/readyz']) {
+  for (const path of ['/openapi.json', '/docs', '/console', '/readyz']) {
     const answer = await fetch(`${daemon.url}${path}`)
     expect([path, answer.status]).toEqual([path, 200])
   }

@@ -33,7 +33,7 @@ describe('a production install', () => {
       expect(existsSync(join(folder, 'node_modules', name))).toBe(false)
     }
     const daemon = await serve(folder, env, ['npm', 'start'])
-    expect((await fetch(`${daemon.url}/readyz`)).status).toBe(200)
+    for (const path of ['/readyz', '/console']) expect((await fetch(`${daemon.url}${path}`)).status).toBe(200)
   })
 })
 

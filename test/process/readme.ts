@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { chmodSync, cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import { ROOT, temporaryFolder } from '../world.js'
+import { ROOT, SHARED_ENV, temporaryFolder } from '../world.js'
 
 /** In the order in which they are read, and their examples are run. */
 export const PAGES = [
@@ -16,6 +16,7 @@ export const PAGES = [
   'docs/embedding.md',
   'docs/upgrading.md',
   'docs/operating.md',
+  'docs/console.md',
   'docs/backfill.md',
   'docs/sandbox.md',
   'docs/sandbox-reference.md',
@@ -172,7 +173,7 @@ export function openShell(folder: string, env: Readonly<Record<string, string>>,
   if (!withNpx) writeProgram(join(bin, 'npx'), `shift\n${onItsPort}\nexec ${program} "$@"`)
   const child = spawn('sh', [], {
     cwd: folder,
-    env: { ...env, HOME: home, PATH: `${bin}:${process.env.PATH}` },
+    env: { ...SHARED_ENV, ...env, HOME: home, PATH: `${bin}:${process.env.PATH}` },
     stdio: ['pipe', 'pipe', 'pipe'],
   })
   onTestFinished(() => void child.kill('SIGKILL'))

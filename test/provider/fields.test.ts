@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { SAMPLE_TYPES } from '../../src/provider/sample-event.js'
+import { WIRE_TYPES } from '../../src/provider/event-types.js'
 import { eventOf } from './wire.js'
 
 const NOBODY = {
@@ -344,12 +344,12 @@ describe('the rail of a payment', () => {
         const event = eventOf(type, data)
         return event.subject === 'payment' && event.railProof !== null
       })
-    expect(proving(SAMPLE_TYPES.v3, { id: 'pay_1' })).toEqual([
+    expect(proving(WIRE_TYPES.v3, { id: 'pay_1' })).toEqual([
       'payment.authorized',
       'payment.canceled',
       'payment.settled',
     ])
-    expect(proving(SAMPLE_TYPES.v2, { payment: { id: 'pay_1' } })).toEqual([
+    expect(proving(WIRE_TYPES.v2, { payment: { id: 'pay_1' } })).toEqual([
       'CHECKOUT_SUCCESS',
       'CHECKOUT_FAILED',
       'PARTIAL_REFUNDED',

@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { Generation, NormalizedEvent } from '../../src/provider/event.js'
+import { WIRE_TYPES } from '../../src/provider/event-types.js'
 import { normalise } from '../../src/provider/normalise.js'
-import { SAMPLE_TYPES } from '../../src/provider/sample-event.js'
 
 const RECEIVED_AT = Date.parse('2026-03-01T12:00:05Z')
 const FIXTURES = join(import.meta.dirname, '../fixtures')
@@ -32,6 +32,6 @@ describe.each(['v2', 'v3'] as const)('the %s fixtures', (generation) => {
 
   it('cover every type that the documents name', () => {
     const types = namesOf(generation).map((name) => JSON.parse(read(generation, name).toString()).type)
-    expect([...new Set(types)].sort()).toEqual([...SAMPLE_TYPES[generation]].sort())
+    expect([...new Set(types)].sort()).toEqual([...WIRE_TYPES[generation]].sort())
   })
 })

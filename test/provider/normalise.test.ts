@@ -1,8 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { QUARANTINE_REASONS } from '../../src/provider/event.js'
+import { WIRE_TYPES } from '../../src/provider/event-types.js'
 import { normalise } from '../../src/provider/normalise.js'
-import { buildSampleEvent, SAMPLE_TYPES } from '../../src/provider/sample-event.js'
+import { buildSampleEvent } from '../../src/provider/sample-event.js'
 import { CREATED_AT, envelope, RECEIVED_AT, receive } from './wire.js'
 
 const DAY_MS = 86_400_000
@@ -306,7 +307,7 @@ describe('normalising', () => {
     ),
     object: fc.dictionary(fc.constantFrom(...FIELDS), tie('any'), { maxKeys: 8 }),
   })).any
-  const documented = fc.constantFrom(...SAMPLE_TYPES.v2, ...SAMPLE_TYPES.v3)
+  const documented = fc.constantFrom(...WIRE_TYPES.v2, ...WIRE_TYPES.v3)
   const type = fc.oneof(documented, fc.jsonValue())
 
   /** Whatever is decided, it is by a rule: either an event or a reason. */

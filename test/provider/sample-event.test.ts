@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { CANONICAL_TYPE_OF_V2 } from '../../src/provider/event-types.js'
+import { CANONICAL_TYPE_OF_V2, WIRE_TYPES } from '../../src/provider/event-types.js'
 import { normalise } from '../../src/provider/normalise.js'
-import { buildSampleEvent, SAMPLE_TYPES, type SampleSpec } from '../../src/provider/sample-event.js'
+import { buildSampleEvent, type SampleSpec } from '../../src/provider/sample-event.js'
 
 const AT = Date.parse('2026-03-01T12:00:00Z')
 const NOW = '2026-03-01T12:00:00.000Z'
@@ -17,7 +17,7 @@ const SPEC: Omit<SampleSpec, 'type'> = {
   ...IDS,
   rail: 'card',
 }
-const ALL = [...SAMPLE_TYPES.v2, ...SAMPLE_TYPES.v3]
+const ALL = [...WIRE_TYPES.v2, ...WIRE_TYPES.v3]
 
 function sent(type: string, over: Partial<SampleSpec> = {}) {
   return JSON.parse(buildSampleEvent({ ...SPEC, type, ...over }).body)
@@ -77,7 +77,7 @@ describe('a legacy sample', () => {
     return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, fieldsOf(inner)]))
   }
 
-  it.each(SAMPLE_TYPES.v2)('of %s has every field of the documented one, and no other', (type) => {
+  it.each(WIRE_TYPES.v2)('of %s has every field of the documented one, and no other', (type) => {
     const documented = JSON.parse(readFileSync(join(FIXTURES, `${type}.json`), 'utf8'))
     // What a merchant put there is no part of the form.
     if (documented.data.context) documented.data.context.metadata = null

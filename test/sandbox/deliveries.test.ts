@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { EVENT_TYPES } from '../../src/sandbox/events.js'
+import { WIRE_TYPES } from '../../src/provider/event-types.js'
 import { namesIn } from './documents.js'
 import {
   createPayment,
@@ -14,9 +14,9 @@ import {
 
 describe('the types of events', () => {
   it('are those of the documents', () => {
-    expect([...EVENT_TYPES.v3].sort()).toEqual([...namesIn('v3', 'Event types')].sort())
+    expect([...WIRE_TYPES.v3].sort()).toEqual([...namesIn('v3', 'Event types')].sort())
     const v2 = [...namesIn('v2', 'Payment events'), ...namesIn('v2', 'Subscription events')]
-    expect([...EVENT_TYPES.v2].sort()).toEqual(v2.sort())
+    expect([...WIRE_TYPES.v2].sort()).toEqual(v2.sort())
   })
 })
 

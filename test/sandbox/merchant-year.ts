@@ -36,7 +36,7 @@ const ONE_TIME = {
   book: { priceCents: '1500', frequencyInDays: null, paymentMethods: CARD_AND_CRYPTO },
   ticket: { priceCents: '700', frequencyInDays: null, paymentMethods: CARD_AND_CRYPTO },
 }
-type ProductName = keyof typeof PLANS | keyof typeof ONE_TIME
+export type ProductName = keyof typeof PLANS | keyof typeof ONE_TIME
 
 const CARD_PLANS = ['basic', 'pro', 'team'] as const
 const PLAN_NAMES = Object.keys(PLANS) as readonly (keyof typeof PLANS)[]
@@ -62,7 +62,7 @@ function drawing(seed: number): () => number {
 }
 
 /** What is on record at the beginning of a week, and what a merchant remembers. */
-interface Ledger {
+export interface Ledger {
   subscriptions: readonly Json[]
   payments: readonly Json[]
   /** Of plan changes. */
@@ -71,7 +71,7 @@ interface Ledger {
   readonly swappedAt: Map<string, number>
 }
 
-type Chance = ReturnType<typeof chanceOf>
+export type Chance = ReturnType<typeof chanceOf>
 
 function chanceOf(seed: number) {
   const draw = drawing(seed)
@@ -86,7 +86,7 @@ function chanceOf(seed: number) {
 type Act = () => Promise<boolean>
 
 /** Everything by name. The service may refuse what does not fit: then nothing happened. */
-function actsOf(
+export function actsOf(
   { call }: Asked,
   { is, below, pick }: Chance,
   products: Readonly<Record<ProductName, string>>,
@@ -274,6 +274,16 @@ export async function everyItem(
   return items
 }
 
+/** By name. */
+export async function createProducts({ data }: Asked): Promise<Readonly<Record<ProductName, string>>> {
+  const products = {} as Record<ProductName, string>
+  for (const [name, terms] of Object.entries({ ...PLANS, ...ONE_TIME })) {
+    const { id } = await data('POST /v3/products', { name, currency: 'EUR', ...terms })
+    products[name as ProductName] = id
+  }
+  return products
+}
+
 /** @returns how often each thing happened */
 export async function playYear(
   service: Asked,
@@ -282,11 +292,7 @@ export async function playYear(
 ) {
   const { seed, months, pace, newcomers = 0, loses: drop = 0 } = options
   const { data } = service
-  const products = {} as Record<ProductName, string>
-  for (const [name, terms] of Object.entries({ ...PLANS, ...ONE_TIME })) {
-    const { id } = await data('POST /v3/products', { name, currency: 'EUR', ...terms })
-    products[name as ProductName] = id
-  }
+  const products = await createProducts(service)
   const chance = chanceOf(seed)
   const ledger: Ledger = { subscriptions: [], payments: [], charges: new Set(), swappedAt: new Map() }
   const byName = actsOf(service, chance, products, ledger, options)

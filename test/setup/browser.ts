@@ -2,13 +2,15 @@ import chromium from '@sparticuz/chromium'
 import { type Browser, type BrowserContextOptions, chromium as driver, type Page } from 'playwright-core'
 import { afterAll, onTestFinished } from 'vitest'
 
+/** In one process, the end of a window can end the browser. The others let pages do what no user's browser allows. */
+const UNWANTED = ['--single-process', '--disable-web-security', '--allow-running-insecure-content']
+
 /** The one that npm brings runs on Linux; elsewhere it is the machine's own Chrome. */
 async function launch(): Promise<Browser> {
   if (process.platform !== 'linux' || process.arch !== 'x64') return driver.launch({ channel: 'chrome' })
   return driver.launch({
     executablePath: await chromium.executablePath(),
-    // In one process, the end of a window can end the browser.
-    args: chromium.args.filter((arg) => arg !== '--single-process'),
+    args: chromium.args.filter((arg) => !UNWANTED.includes(arg)),
     headless: true,
   })
 }

@@ -15,6 +15,8 @@ declare module 'vitest' {
     readonly postgresUrl: string
     /** A database there with the schema and nothing else: a copy of it takes a tenth of the time of the schema's steps. */
     readonly postgresTemplate: string
+    /** How a database is copied there, in the words of `create database`. */
+    readonly postgresCopying: string
     /** The file of the authority that has signed for that server under the name localhost; empty: it is not ours. */
     readonly postgresAuthority: string
   }
@@ -22,10 +24,13 @@ declare module 'vitest' {
 
 const PASSWORD = 'test'
 
-/** What only matters to data that must outlive the machine, and the clutter of many small databases. */
+/** Without what only matters to data that must outlive the machine, or to replicas, and for many small databases. */
 const FLAGS = [
   'fsync=off',
   'full_page_writes=off',
+  'wal_level=minimal',
+  'max_wal_senders=0',
+  'jit=off',
   'max_connections=400',
   'shared_buffers=32MB',
   'unix_socket_directories=',
@@ -82,6 +87,9 @@ export default async function startPostgres({
   }
 }
 
+/** From this version on, a copy goes through the log page by page by default, for twice the processor time and more. */
+const LOGS_COPIES = 150_000
+
 /** @returns what drops it again */
 async function makeTemplate(server: string, provide: TestProject['provide']): Promise<() => Promise<void>> {
   const name = `latchkey_template_${process.pid}`
@@ -91,6 +99,10 @@ async function makeTemplate(server: string, provide: TestProject['provide']): Pr
   const url = Object.assign(new URL(server), { pathname: `/${name}` }).href
   await withCurrentSchema({ url, connections: 1, statementTimeoutMs: 60_000 }, () => {})
   provide('postgresTemplate', name)
+  const { rows } = await client.query<{ version: string }>(
+    `select current_setting('server_version_num') as version`,
+  )
+  provide('postgresCopying', Number(rows[0]?.version) >= LOGS_COPIES ? 'strategy file_copy' : '')
   await client.end()
   return async () => {
     const ending = new pg.Client({ connectionString: server })

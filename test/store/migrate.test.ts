@@ -2,6 +2,7 @@ import { type Kysely, sql } from 'kysely'
 import { describe, expect, it } from 'vitest'
 import type { NamedMigration } from '../../migrations/column-types.js'
 import { MIGRATIONS } from '../../migrations/index.js'
+import { lookupValue } from '../../src/store/customers.js'
 import { migrate, pendingMigrations } from '../../src/store/migrate.js'
 import type { Database } from '../../src/store/schema.js'
 import { getSetting } from '../../src/store/settings.js'
@@ -54,6 +55,35 @@ it('finds the customers of an older store by their names on the platforms', asyn
     { environment: 'sandbox', name, value: 'ada_999', customer_id: 'cus_999' },
   ])
     expect(lookups).toContainEqual(row)
+})
+
+it('shortens what an older store has in full of long emails, and what it adds of long names', async () => {
+  const db = open(temporaryFile())
+  await migrate(
+    db,
+    MIGRATIONS.filter(({ name }) => name < '0014'),
+  )
+  const [email, username] = ['é'.repeat(300), 'ü'.repeat(300)]
+  const own = { environment: 'live', customer_id: 'cus_1' } as const
+  const facts = { communityUsername: { value: username, at: 1, by: 'evt_1' } }
+  await db
+    .insertInto('customers')
+    .values({ ...own, facts: JSON.stringify(facts), deleted_at: null })
+    .execute()
+  for (const value of [email, 'e'.repeat(255)]) {
+    await db
+      .insertInto('customer_lookups')
+      .values({ ...own, name: 'email', value })
+      .execute()
+  }
+  await migrate(db)
+  const stored = await db.selectFrom('customer_lookups').select(['name', 'value']).orderBy('value').execute()
+  expect(stored).toEqual([
+    { name: 'email', value: 'e'.repeat(255) },
+    { name: 'email', value: lookupValue('email', email) },
+    { name: 'communityUsername', value: lookupValue('communityUsername', username) },
+  ])
+  expect(lookupValue('email', email)).toMatch(/^é{255}…[0-9a-f]{64}$/)
 })
 
 describe('migrating', () => {

@@ -1,5 +1,5 @@
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { type Kysely, sql } from 'kysely'
 import { onTestFinished } from 'vitest'
 import { migrate } from '../../src/store/migrate.js'
@@ -7,6 +7,7 @@ import { openPostgres, type PostgresOptions } from '../../src/store/postgres/dia
 import type { Database } from '../../src/store/schema.js'
 import { openDatabase } from '../../src/store/sqlite/dialect.js'
 import { createFolder } from '../setup/create-folder.js'
+import { putNewStore } from '../setup/new-store.js'
 import { ENGINE, postgresAt } from '../world.js'
 
 /** A path for a database that is not there yet, in a folder that goes when the test ends. */
@@ -60,24 +61,8 @@ async function migratedDatabase(): Promise<PostgresOptions> {
   return options
 }
 
-let migrated: Buffer | undefined
-
-/**
- * A file of an empty store with the newest schema. The migrations run once: they take longer than all that most tests
- * do in their stores.
- */
+/** A file of an empty store with the newest schema. */
 export async function migratedFile(file = temporaryFile()): Promise<string> {
-  migrated ??= await bytesOfNewStore()
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-  writeFileSync(file, migrated, { mode: 0o600 })
+  await putNewStore(file)
   return file
-}
-
-async function bytesOfNewStore(): Promise<Buffer> {
-  const file = temporaryFile()
-  const db = openDatabase(file, { readOnly: false })
-  await migrate(db)
-  // The last one to close moves everything from the write-ahead log into the file.
-  await db.destroy()
-  return readFileSync(file)
 }

@@ -61,6 +61,21 @@ const warnings = ({ logged }: Pick<Syncing, 'logged'>) =>
   logged.filter(({ msg }) => String(msg).includes('action needed')).map(({ reason }) => reason)
 
 describe('a check', () => {
+  it('says nothing of an answer that comes after a stop, which finds the store closed', async () => {
+    const { promise: answer, reject } = Promise.withResolvers<readonly CheckFinding[]>()
+    const world = await syncing({
+      community: { ...createCommunity({ clock: () => NOON }), check: () => answer },
+    })
+    await eventually(() => expect(world.sync.mayCall()).toBe(true))
+    const asked = world.sync.check().catch((error: unknown) => error)
+    world.sync.recheck()
+    await world.sync.stop()
+    const closed = new Error('the store is closed')
+    reject(closed)
+    expect(await asked).toBe(closed)
+    expect(world.logged.filter(({ level }) => level === 50)).toEqual([])
+  })
+
   it('is made at the start, and tells once of each thing that is missing', async () => {
     const world = await checked(TOO_HIGH)
     await eventually(() => expect(warnings(world)).toEqual([TOO_HIGH.message]))

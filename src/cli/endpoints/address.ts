@@ -2,9 +2,10 @@
 
 import { NAME } from '../../config/problems.js'
 import type { Config } from '../../config/schema.js'
-import { decidingTypes, isAddressOf, serviceApi, typesLacking } from '../../doctor/service.js'
-import { LatchkeyError } from '../../errors.js'
+import { decidingTypes, isAddressOf, serviceApi, shownAddress, typesLacking } from '../../doctor/service.js'
+import { isLatchkeyError, LatchkeyError } from '../../errors.js'
 import type { PaymentsApi } from '../../payments-api/client.js'
+import type { WebhookEndpoint } from '../../payments-api/wire.js'
 import type { Endpoint } from '../../provider/endpoint.js'
 import type { Environment } from '../../provider/event.js'
 import type { CliContext } from '../context.js'
@@ -96,3 +97,45 @@ export function noteLacking(
     `note: ${name} is not sent ${lacking.join(', ')}, so access may be wrong, unless another endpoint is: ${todo}\n`,
   )
 }
+
+/** Says on standard error where what the service has made is not what was asked for. */
+export async function noteOtherwise(
+  api: PaymentsApi,
+  name: string,
+  asked: { readonly serviceId: string; readonly url: string; readonly enabledEvents: readonly string[] },
+  { err }: CliContext,
+): Promise<void> {
+  const { serviceId, url, enabledEvents } = asked
+  let made: WebhookEndpoint
+  try {
+    // The documents show no read of an endpoint: a change of nothing answers with its record.
+    made = (await api.webhookEndpoints.update(serviceId, {})).record
+  } catch (error) {
+    if (!isLatchkeyError(error)) throw error
+    err(
+      `note: what the payments service has made of ${name} could not be compared with what was asked for: ${error.message} \`latchkey endpoints list\` compares it.\n`,
+    )
+    return
+  }
+  const typesOf = (events: readonly string[]) => [...new Set(events)].sort().join(' ')
+  const [isElsewhere, isOfOthers] = [
+    hrefOf(made.url) !== hrefOf(url),
+    typesOf(made.enabledEvents) !== typesOf(enabledEvents),
+  ]
+  const differences = [
+    isElsewhere && `its address is ${shownAddress(made.url)}`,
+    isOfOthers && `it is sent ${typesOf(made.enabledEvents) || 'all events'}`,
+    !made.isActive && 'it is inactive',
+  ].filter((one) => one !== false)
+  if (differences.length === 0) return
+  const todo = [
+    isElsewhere && ` --url ${url}`,
+    isOfOthers && (enabledEvents.length === 0 ? ' --all-events' : ` --events ${enabledEvents.join(' ')}`),
+    !made.isActive && ' --enable',
+  ].filter((one) => one !== false)
+  err(
+    `note: the payments service has made ${name} (${serviceId}) otherwise than asked: ${differences.join(', ')}. Change it with \`latchkey endpoints update ${name}${todo.join('')}\`\n`,
+  )
+}
+
+const hrefOf = (url: string): string => (URL.canParse(url) ? new URL(url).href : url)

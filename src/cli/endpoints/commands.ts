@@ -1,4 +1,4 @@
-import { SAMPLE_TYPES } from '../../provider/sample-event.js'
+import { WIRE_TYPES } from '../../provider/event-types.js'
 import { choice, command, flag, parseGrace, required, someOf, value } from '../command.js'
 
 const NAME = { name: 'the name of the endpoint in the config' }
@@ -19,7 +19,7 @@ export const endpointsCommands = [
     ],
     options: {
       url: required(value('<url>', 'where the daemon takes its deliveries, ending in /webhooks/<name>')),
-      events: someOf('<types...>', `${EVENTS} (default: all)`, SAMPLE_TYPES.v3),
+      events: someOf('<types...>', `${EVENTS} (default: all)`, WIRE_TYPES.v3),
       name: value('<name>', 'its name in the config (default: the one at the end of the URL)'),
       environment: choice(
         '<name>',
@@ -44,7 +44,7 @@ export const endpointsCommands = [
     arguments: NAME,
     options: {
       url: value('<url>', 'where the daemon takes its deliveries, ending in /webhooks/<name>'),
-      events: someOf('<types...>', EVENTS, SAMPLE_TYPES.v3),
+      events: someOf('<types...>', EVENTS, WIRE_TYPES.v3),
       allEvents: flag('send all types of events'),
       enable: flag('send again, after `latchkey endpoints disable`'),
     },

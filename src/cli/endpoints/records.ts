@@ -2,9 +2,9 @@
 
 import { type Compared, checkRecords, compareEndpoints, shownAddress } from '../../doctor/service.js'
 import { isLatchkeyError, LatchkeyError } from '../../errors.js'
-import type { WebhookEndpointChange } from '../../payments-api/client.js'
 import type { Environment } from '../../provider/event.js'
-import { SAMPLE_TYPES } from '../../provider/sample-event.js'
+import { WIRE_TYPES } from '../../provider/event-types.js'
+import type { WebhookEndpointChange } from '../../provider/requests.js'
 import type { GivenCommand } from '../command.js'
 import { loadNamedConfig, type SharedOptions } from '../context.js'
 import { findingLine, linesText, table } from '../text.js'
@@ -76,7 +76,7 @@ function noteOn({ endpoint: { name, serviceId }, received: { generation } }: Com
 }
 
 function eventsText({ length }: readonly string[]): string {
-  return length === 0 ? 'all events' : `${length} of ${SAMPLE_TYPES.v3.length} types`
+  return length === 0 ? 'all events' : `${length} of ${WIRE_TYPES.v3.length} types`
 }
 
 interface UpdateOptions {

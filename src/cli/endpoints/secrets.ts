@@ -19,7 +19,15 @@ import { changeConfig } from '../change-config.js'
 import type { GivenCommand } from '../command.js'
 import { configPathOf, loadNamedConfig, type SharedOptions } from '../context.js'
 import { jsonIn, linesText } from '../text.js'
-import { checkedUrl, environmentFor, nameFor, noteLacking, paymentsApi, registered } from './address.js'
+import {
+  checkedUrl,
+  environmentFor,
+  nameFor,
+  noteLacking,
+  noteOtherwise,
+  paymentsApi,
+  registered,
+} from './address.js'
 
 type Given<Options> = GivenCommand<Record<never, never>, SharedOptions & Options>
 
@@ -62,6 +70,7 @@ export async function registerEndpoint(given: Given<RegisterOptions>): Promise<v
       `Added to ${path}.${use.text}`,
     ]),
   )
+  await noteOtherwise(api, name, { serviceId, url, enabledEvents }, context)
   if (earlier !== null)
     context.err(
       `note: an earlier attempt at ${isoTime(earlier.at)} broke off, and may have left another endpoint at the service; if deliveries to ${name} are refused, remove that one in the service's dashboard\n`,

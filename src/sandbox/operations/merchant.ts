@@ -1,21 +1,21 @@
 import type { z } from 'zod'
+import { WIRE_TYPES } from '../../provider/event-types.js'
+import { CURRENCIES, WEBHOOK_ENDPOINT } from '../../provider/requests.js'
 import { refuseField } from '../codes.js'
-import { EVENT_TYPES } from '../events.js'
-import { changesOf } from '../fields.js'
-import { CURRENCIES, ENDPOINT, type Endpoint, type Payment, type Subscription } from '../model.js'
+import { ENDPOINT, type Endpoint, type Payment, type Subscription } from '../model.js'
 import { isRunning } from '../subscription.js'
 import { endpointView } from '../views-v3.js'
 import type { World } from '../world.js'
 import { customerNamed } from './customers.js'
-import { type Call, found, operation, updated } from './operation.js'
+import { type Call, changesOf, found, operation, updated } from './operation.js'
 import { productNamed } from './products.js'
 
-const CHANGES = changesOf(ENDPOINT.omit({ generation: true, secret: true }))
+const CHANGES = changesOf(WEBHOOK_ENDPOINT)
 
 /** Keeps an endpoint. @throws {ServiceError} `VALIDATION_ERROR` if it asks for types of events that there are not */
 function kept(world: World, endpoint: Endpoint): Endpoint {
   const { generation, enabledEvents } = endpoint
-  const wrong = enabledEvents.filter((type) => !EVENT_TYPES[generation].includes(type))
+  const wrong = enabledEvents.filter((type) => !WIRE_TYPES[generation].includes(type))
   if (wrong.length > 0) refuseField('enabledEvents', `${wrong.join(', ')}: no types of ${generation}`)
   return world.put('endpoint', endpoint)
 }
@@ -24,6 +24,8 @@ export function registerEndpoint(world: World, body: z.input<typeof ENDPOINT>): 
   const { secret = world.makeId('whsec'), ...fields } = ENDPOINT.parse(body)
   return kept(world, { ...fields, secret, ...world.fresh('whep') })
 }
+
+const register = ({ world, input }: Call<typeof ENDPOINT>) => registerEndpoint(world, input)
 
 function updateEndpoint(call: Call<typeof CHANGES>): Endpoint {
   const endpoint = found(call.world, 'endpoint', call.id, 'NOT_FOUND')
@@ -61,9 +63,8 @@ function sumsOf(world: World, isAbout: About): object {
     const sums = SUMMED.map((name) => [name, total(own, (payment) => payment[name])] as const)
     return { currency, ...Object.fromEntries(sums), netAmountCents: total(own, net) }
   })
-  let activeSubscriptions = 0
-  for (const one of world.each('subscription')) if (isRunning(one) && isAbout(one)) activeSubscriptions += 1
-  return { payments: paid.length, activeSubscriptions, revenue }
+  const active = [...world.each('subscription')].filter((one) => isRunning(one) && isAbout(one))
+  return { payments: paid.length, activeSubscriptions: active.length, revenue }
 }
 
 /** What is the merchant's: settled, and still to settle. */
@@ -92,12 +93,7 @@ export const MERCHANT_OPERATIONS = [
     customerId: id,
     ...sumsOf(world, ({ customerId }) => customerId === id),
   })),
-  operation(
-    'POST /v3/webhook-endpoints',
-    { status: 201, input: ENDPOINT },
-    ({ world, input }) => registerEndpoint(world, input),
-    secretView,
-  ),
+  operation('POST /v3/webhook-endpoints', { status: 201, input: ENDPOINT }, register, secretView),
   operation('PATCH /v3/webhook-endpoints/:id', { input: CHANGES }, updateEndpoint, endpointView),
   operation('POST /v3/webhook-endpoints/:id/rotate-secret', {}, rotateSecret, secretView),
   operation('GET /v3/notification-preferences', {}, ({ world: { settings } }) => ({

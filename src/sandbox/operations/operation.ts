@@ -4,11 +4,9 @@ import { z } from 'zod'
 import type { ServiceCode } from '../../provider/service-codes.js'
 import { refuse } from '../codes.js'
 import type { Courier } from '../courier.js'
-import { CURSOR_QUERY, cursorAt, PAGE_QUERY } from '../fields.js'
 import type { Kind, Records } from '../model.js'
-import type { Where, World } from '../world.js'
+import type { World } from '../world.js'
 
-/** What operations reach. */
 export interface Engine {
   readonly world: World
   readonly courier: Courier
@@ -20,9 +18,7 @@ export interface Engine {
   readonly report: (error: unknown) => void
 }
 
-/** One request, checked. */
 export interface Call<Input extends z.ZodType = z.ZodType> extends Engine {
-  /** The query of a GET, else the body. */
   readonly input: z.output<Input>
   readonly params: Readonly<Record<string, string>>
   /** The first of the path's parameters; empty if it has none. */
@@ -34,7 +30,6 @@ export interface Operation<Input extends z.ZodType = z.ZodType> {
   readonly path: string
   /** `open` needs no key, and has no envelope. */
   readonly generation: 'v3' | 'v2' | 'sandbox' | 'open'
-  /** Of a success. */
   readonly status: number
   /** Which requests a key makes safe to repeat. */
   readonly idempotency: 'none' | 'v3' | 'v2'
@@ -69,49 +64,22 @@ export function operation<Done, Input extends z.ZodType = typeof NOTHING>(
   }
 }
 
-/** The records of a list, the newest first. */
-interface List<K extends Kind> {
-  readonly kind: K
-  readonly view: (record: Records[K], world: World) => object
-  readonly where?: Where
-  /** Which of those to show. Each is looked at for it: they are few enough in a sandbox. */
-  readonly only?: ((record: Records[K]) => boolean) | undefined
-}
+/** Declares what is done to the record that a path names. @param find finds it, or refuses */
+export const actOn =
+  <One>(find: (call: Call) => One) =>
+  <Done, Input extends z.ZodType = typeof NOTHING>(
+    words: string,
+    facts: Partial<Operation<Input>>,
+    work: (world: World, one: One, input: z.output<Input>) => Done,
+    view?: (done: Done, world: World) => unknown,
+  ): Operation =>
+    operation(words, facts, (call) => work(call.world, find(call), call.input), view)
 
-/** Declares a list that is not filtered: by cursor in v3, by page in v2. */
-export function listing<K extends Kind>(words: string, list: List<K>): Operation {
-  return words.startsWith('GET /v3')
-    ? operation(words, { input: CURSOR_QUERY }, ({ world, input }) => cursorPage(world, input, list))
-    : operation(words, { input: PAGE_QUERY }, ({ world, input }) => numberedPage(world, input, list))
-}
-
-/** One page of records, as v3 has it. */
-export function cursorPage<K extends Kind>(
-  world: World,
-  { limit, cursor }: z.output<typeof CURSOR_QUERY>,
-  { kind, view, where = {}, only }: List<K>,
-): object {
-  const found = only
-    ? world.list(kind, where, { before: cursor }).filter(only)
-    : world.list(kind, where, { before: cursor, limit: limit + 1 })
-  const items = found.slice(0, limit)
-  const hasMore = found.length > limit
-  const nextCursor = hasMore ? cursorAt(items.at(-1)?.seq ?? 0) : null
-  return { items: items.map((record) => view(record, world)), pagination: { nextCursor, hasMore } }
-}
-
-/** One page of records, as v2 has it. */
-export function numberedPage<K extends Kind>(
-  world: World,
-  { page, limit }: z.output<typeof PAGE_QUERY>,
-  { kind, view, where = {}, only }: List<K>,
-) {
-  const offset = (page - 1) * limit
-  const all = only && world.list(kind, where).filter(only)
-  const records = all?.slice(offset, offset + limit) ?? world.list(kind, where, { limit, offset })
-  const total = all?.length ?? world.count(kind, where)
-  const pagination = { page, limit, total, totalPages: Math.ceil(total / limit) }
-  return { data: records.map((record) => view(record, world)), pagination }
+/** The same fields for an update, which needs none of them and must not bring in defaults. */
+export function changesOf(schema: z.ZodObject): z.ZodObject {
+  const bare = (field: unknown) => (field instanceof z.ZodDefault ? field.unwrap() : field) as z.ZodType
+  const fields = Object.entries(schema.shape).map(([name, field]) => [name, bare(field).optional()] as const)
+  return z.object(Object.fromEntries(fields))
 }
 
 export function found<K extends Kind>(world: World, kind: K, id: string, code: ServiceCode): Records[K] {
@@ -121,7 +89,6 @@ export function found<K extends Kind>(world: World, kind: K, id: string, code: S
   return world.find(kind, id) ?? refuse(code, `There is no ${kind} ${id}.`)
 }
 
-/** Finds the record that the path names. */
 export function named<K extends Kind>(kind: K, code: ServiceCode): (call: Call) => Records[K] {
   return ({ world, id }) => found(world, kind, id, code)
 }

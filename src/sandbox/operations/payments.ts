@@ -1,191 +1,38 @@
-/* Payments, and what begins with one: subscriptions and checkout sessions. */
+/* What is done to payments and subscriptions once they are there. */
 
 import { z } from 'zod'
-import type { ServiceCode } from '../../provider/service-codes.js'
-import { checkoutUrl, sessionToken } from '../checkout.js'
-import { refuse, refuseField } from '../codes.js'
-import { COUNTRY, CRYPTO, EMAIL, INSTANT, NAME, orNull, PAGE_QUERY, PRICE, TEXT } from '../fields.js'
-import type { Payment, Product, Subscription } from '../model.js'
-import { CONTEXT, CURRENCIES, CUSTOM_FIELDS, type Customer, DISCOUNT, METHODS, RAILS } from '../model.js'
-import { customerByEmail, fillIn, followed, pay } from '../paying.js'
+import { orNull } from '../../provider/event.js'
+import type { CancelCheckout, Refund } from '../../provider/requests.js'
 import {
-  assertNotDeclined,
-  cancelCheckout,
-  chooseMethod,
-  createPayment,
-  outcomeOfToken,
-  type PaymentSpec,
-  refund,
-} from '../payment.js'
-import { createSubscription, isIncomplete } from '../subscription.js'
-import { LEGACY_PAYMENT_STATUSES, legacyPaymentView, legacyStatus } from '../views-v2.js'
-import { emailOf, iso, paymentView, shown, wholeSubscriptionView } from '../views-v3.js'
+  CANCEL_CHANGE,
+  CANCEL_CHECKOUT,
+  CANCELLATION,
+  EMAIL,
+  PLAN_CHANGE,
+  REFUND,
+} from '../../provider/requests.js'
+import { checkoutUrl } from '../checkout.js'
+import { refuse } from '../codes.js'
+import type { Payment } from '../model.js'
+import { followed, PAY, pay } from '../paying.js'
+import { cancelCheckout, capture, chargeBack, refund, settle, voidPayment } from '../payment.js'
+import { cancelPlanChange, cancelSubscription, changePlan, isIncomplete } from '../subscription.js'
+import { LEGACY_STATUSES, legacyPaymentView, legacyStatus, legacySubscriptionView } from '../views-v2.js'
+import { changeView, emailOf, paymentView, subscriptionView, wholeSubscriptionView } from '../views-v3.js'
 import type { World } from '../world.js'
-import { type Call, found, listing, named, numberedPage, operation } from './operation.js'
+import { listing, numberedPage, PAGE_QUERY } from './lists.js'
+import { actOn, type Call, named, operation } from './operation.js'
 
-const PURCHASE = CONTEXT.extend({
-  productId: TEXT,
-  customerId: TEXT.optional(),
-  customerEmail: EMAIL.optional(),
-  customerFirstName: NAME.max(100).optional(),
-  customerLastName: NAME.max(100).optional(),
-  /** Where the buyer is billed, for VAT. */
-  customerCountry: COUNTRY.optional(),
-  priceCents: PRICE.optional(),
-  currency: z.enum(CURRENCIES).optional(),
-  customFields: CUSTOM_FIELDS,
-  expiresAt: INSTANT.optional(),
-})
-type Purchase = Call<typeof PURCHASE>
+const paymentNamed = named('payment', 'PAYMENT_NOT_FOUND')
+const onPayment = actOn(paymentNamed)
 
-/** How often a subscription is paid; left out: until somebody ends it. */
-const SUBSCRIPTION = PURCHASE.extend({ totalCycles: orNull(z.int().min(1).max(1000)) })
-
-/** How a v3 request says what it pays with. */
-const INSTRUMENT = z.object({
-  method: z.enum(METHODS).optional(),
-  card: z
-    .object({
-      tokenizedInstrument: TEXT.optional(),
-      capture: z.enum(['automatic', 'manual']).default('automatic'),
-    })
-    .optional(),
-  crypto: CRYPTO.extend({ mode: z.enum(['DIRECT', 'AUTOSWAP']).default('DIRECT') }).optional(),
-})
-
-const SESSION = PURCHASE.extend({
-  mode: z.enum(['payment', 'subscription']).optional(),
-  paymentMethods: RAILS.optional(),
-  expiresInMinutes: z.int().min(1).max(1440).default(60),
-})
-
-/** The buyer, by id, else by email; undefined: the checkout will ask. @throws {ServiceError} `code` */
-function buyerOf({ world, input }: Purchase, code: ServiceCode): Customer | undefined {
-  const { customerId, customerEmail: email, customerFirstName, customerLastName } = input
-  const name = [customerFirstName, customerLastName].filter(Boolean).join(' ') || null
-  const given = { name, country: input.customerCountry }
-  if (customerId !== undefined) {
-    const customer = world.find('customer', customerId)
-    if (customer?.deletedAt !== null) return refuse(code, `There is no customer ${customerId}.`)
-    return fillIn(world, customer, given)
-  }
-  return email === undefined ? undefined : customerByEmail(world, { email, ...given })
-}
-
-/** The product's own price, or the one that the request names where the product leaves it open. */
-function priceOf({ input: { priceCents, currency } }: Purchase, product: Product) {
-  if (!product.isCustomPrice) {
-    if (priceCents !== undefined)
-      refuseField('priceCents', 'must not be sent for a product with a fixed price')
-    return { priceCents: product.priceCents ?? 0, currency: product.currency }
-  }
-  const message = 'The product has no price of its own: send priceCents and currency.'
-  if (priceCents === undefined) return refuse('PRODUCT_PRICE_MISSING', message)
-  if (currency === undefined) return refuseField('currency', 'is required with priceCents')
-  return { priceCents: Number(priceCents), currency }
-}
-
-/** @throws {ServiceError} `PRODUCT_ARCHIVED`, `PRODUCT_OUT_OF_STOCK` */
-function assertOnSale(world: World, { id, status, supply, frequencyInDays }: Product): void {
-  if (status !== 'ACTIVE') refuse('PRODUCT_ARCHIVED', `The product ${id} is ${status}, not ACTIVE.`)
-  if (supply === null) return
-  let sold = 0
-  for (const one of world.each(frequencyInDays === null ? 'payment' : 'subscription')) {
-    if (one.productId === id && isSold(one)) sold += 1
-  }
-  if (sold >= supply) refuse('PRODUCT_OUT_OF_STOCK', `All ${supply} of ${id} are sold.`)
-}
-
-const isSold = (one: Payment | Subscription): boolean =>
-  'currentCycle' in one ? one.endedAt === null && one.currentCycle > 0 : one.paymentReceivedAt !== null
-
-/** What every purchase has. */
-function orderOf(call: Purchase, product: Product, unknown: ServiceCode = 'CUSTOMER_NOT_FOUND') {
-  const { world, input } = call
-  const { customFields, expiresAt } = input
-  // A deadline that has passed could only be a mistake.
-  if (expiresAt !== undefined && expiresAt <= world.now) {
-    refuseField('expiresAt', `must be after the sandbox's clock, ${iso(world.now)}`)
-  }
-  const customer = buyerOf(call, unknown)
-  const context = CONTEXT.parse(input)
-  return { product, customer, context, customFields, expiresAt, ...priceOf(call, product) }
-}
-
-/** @param more what is the generation's own */
-function oneTimePayment(call: Purchase, more: Partial<PaymentSpec>): Payment {
-  const { world, input } = call
-  const product = found(world, 'product', input.productId, 'PRODUCT_NOT_FOUND')
-  assertOnSale(world, product)
-  if (product.frequencyInDays !== null) refuseField('productId', 'must be a one-time product')
-  return createPayment(world, { ...orderOf(call, product), purpose: 'one_time', ...more })
-}
-
-function subscribe(call: Call<typeof SUBSCRIPTION>, more: Partial<PaymentSpec>) {
-  const { world, input } = call
-  const product = found(world, 'product', input.productId, 'SUBSCRIPTION_PRODUCT_NOT_FOUND')
-  const { id, frequencyInDays } = product
-  assertOnSale(world, product)
-  if (frequencyInDays === null) refuse('PRODUCT_NOT_RECURRING', `The product ${id} is not recurring.`)
-  const order = orderOf(call, product, 'SUBSCRIPTION_CUSTOMER_NOT_FOUND')
-  return createSubscription(world, { ...order, totalCycles: input.totalCycles, ...more })
-}
-
-/** In v2, what has no deadline waits for ever. */
-const endless = ({ input }: Purchase): Partial<PaymentSpec> => ({ expiresAt: input.expiresAt ?? null })
-
-/** Has a new payment use what the request says it pays with; a token is charged at once. */
-function startPayment({ world, input }: Call<typeof INSTRUMENT>, payment: Payment): Payment {
-  const { method, card, crypto } = input
-  if (crypto !== undefined || method === 'CRYPTO') return chooseMethod(world, payment, 'CRYPTO', crypto)
-  const token = card?.tokenizedInstrument
-  if (token === undefined) return method === undefined ? payment : chooseMethod(world, payment, method)
-  return pay(world, payment, { method: method ?? 'CARD', outcome: outcomeOfToken(token) })
-}
-
-function createSession(call: Call<typeof SESSION>): object {
-  const { world, input, baseUrl } = call
-  const { mode } = input
-  const product = found(world, 'product', input.productId, 'PRODUCT_NOT_FOUND')
-  const { status, frequencyInDays, paymentMethods } = product
-  const isRecurring = frequencyInDays !== null
-  const missing = input.paymentMethods?.find((method) => !paymentMethods.includes(method))
-  if (status !== 'ACTIVE') refuse('CHECKOUT_PRODUCT_INACTIVE', `The product is ${status}.`)
-  if (missing) refuse('CHECKOUT_METHOD_NOT_AVAILABLE', `The product does not take ${missing}.`)
-  if (mode === 'subscription' && !isRecurring) {
-    refuse('CHECKOUT_SUBSCRIPTION_REQUIRES_RECURRING_PRODUCT', 'The product is not recurring.')
-  }
-  if (mode === 'payment' && isRecurring) refuseField('mode', 'must be subscription for a recurring product')
-  const expiresAt = world.now + input.expiresInMinutes * 60_000
-  const spec = { ...orderOf(call, product), hasSession: true, expiresAt }
-  const { payment, subscription = null } = isRecurring
-    ? createSubscription(world, { ...spec, totalCycles: null })
-    : { payment: createPayment(world, { ...spec, purpose: 'one_time' }) }
-  const { id: paymentId, sessionId: id } = payment
-  const token = sessionToken(world, id ?? '')
-  const subscriptionId = subscription?.id ?? null
-  const url = checkoutUrl(baseUrl(), token)
-  return { id, token, url, paymentId, subscriptionId, expiresAt: iso(expiresAt) }
-}
-
-/** What v2 answers to a purchase. */
-function purchased({ id, metadata, customFields }: Payment, baseUrl: string) {
-  return { paymentId: id, paymentUrl: checkoutUrl(baseUrl, id), metadata, customFields }
-}
-
-export const paymentNamed = named('payment', 'PAYMENT_NOT_FOUND')
-
-const REASON = orNull(z.string().max(1000))
-const CANCEL = z.object({ reason: REASON })
-const REFUND = z.object({
-  amountInCents: z.int().min(1).optional(),
-  reason: REASON,
-  idempotencyKey: z.string().min(1).max(255).optional(),
-})
+const PART = z.object({ amountInCents: orNull(z.int().min(1)) })
+const SETTLE = z.object({ outcome: z.enum(['success', 'failed']).default('success') })
+const captured = (world: World, payment: Payment) => followed(world, capture(world, payment))
 
 const FILTERED_PAGE = PAGE_QUERY.extend({
   currency: z.string().max(20).toUpperCase().optional(),
-  status: z.enum(LEGACY_PAYMENT_STATUSES).optional(),
+  status: z.enum(LEGACY_STATUSES).optional(),
   customerEmail: EMAIL.toLowerCase().optional(),
 })
 
@@ -198,90 +45,107 @@ function filterOf({ world, input }: Call<typeof FILTERED_PAGE>) {
     (!customerEmail || emailOf(payment, world)?.toLowerCase() === customerEmail)
 }
 
-function cancelPayment(call: Call<typeof CANCEL>): Payment {
-  const { world } = call
-  const payment = paymentNamed(call)
+function cancelPayment(world: World, payment: Payment, { reason }: CancelCheckout): Payment {
   const subscription = world.find('subscription', payment.subscriptionId)
   const isFirst = payment.purpose === 'cycle' && subscription !== undefined && isIncomplete(subscription)
   if (subscription !== undefined && !isFirst && payment.canceledAt === null) {
     refuse('PAYMENT_NOT_CANCELABLE', 'The payment belongs to a running subscription: cancel that.')
   }
-  return followed(world, cancelCheckout(world, payment, call.input.reason))
+  return followed(world, cancelCheckout(world, payment, reason))
 }
 
-/** A receipt of one line, in the least that a PDF reader takes. */
+function legacyRefund(world: World, before: Payment, { amountInCents, reason }: Refund): object {
+  const payment = refund(world, before, { amountInCents })
+  const { id: paymentId, refundedAmountCents } = payment
+  const status = legacyStatus(payment)
+  const refunded = refundedAmountCents - before.refundedAmountCents
+  return { paymentId, status, amountInCents: refunded, refundedAmountCents, reason }
+}
+
+/** One line, in the least that a PDF reader takes. */
 function receipt({ id, paymentReceivedAt, grossAmountCents, currency }: Payment): Buffer {
   if (paymentReceivedAt === null) {
     refuse('PAYMENT_NOT_FOUND', `The payment ${id} is not paid: it has no receipt.`)
   }
   const text = `Receipt for ${id}: ${(grossAmountCents / 100).toFixed(2)} ${currency}`
   const stream = `BT /F1 14 Tf 72 720 Td (${text}) Tj ET`
-  const objects = `%PDF-1.4
-1 0 obj << /Type /Catalog /Pages 2 0 R >> endobj
-2 0 obj << /Type /Pages /Kids [3 0 R] /Count 1 >> endobj
-3 0 obj << /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R /Resources 6 0 R >> endobj
-4 0 obj << /Length ${stream.length} >> stream
-${stream}
-endstream endobj
-5 0 obj << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> endobj
-6 0 obj << /Font << /F1 5 0 R >> >> endobj
-`
-  const places = [...objects.matchAll(/^\d 0 obj/gm)].map(({ index }) => String(index).padStart(10, '0'))
-  return Buffer.from(`${objects}xref
-0 7
-0000000000 65535 f${' '}
-${places.map((place) => `${place} 00000 n \n`).join('')}trailer << /Size 7 /Root 1 0 R >>
-startxref
-${objects.length}
-%%EOF
-`)
+  const objects = [
+    '<< /Type /Catalog /Pages 2 0 R >>',
+    '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
+    '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R /Resources 6 0 R >>',
+    `<< /Length ${stream.length} >> stream\n${stream}\nendstream`,
+    '<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>',
+    '<< /Font << /F1 5 0 R >> >>',
+  ]
+  let pdf = '%PDF-1.4\n'
+  let places = '0000000000 65535 f \n'
+  for (const [index, object] of objects.entries()) {
+    places += `${String(pdf.length).padStart(10, '0')} 00000 n \n`
+    pdf += `${index + 1} 0 obj ${object} endobj\n`
+  }
+  const trailer = `trailer << /Size 7 /Root 1 0 R >>\nstartxref\n${pdf.length}\n%%EOF\n`
+  return Buffer.from(`${pdf}xref\n0 7\n${places}${trailer}`)
 }
 
+const withReason = { input: CANCEL_CHECKOUT }
+
 export const PAYMENT_OPERATIONS = [
-  operation('POST /v3/payments', { status: 201, input: PURCHASE.extend(INSTRUMENT.shape) }, (call) => {
-    const { card } = call.input
-    const payment = startPayment(call, oneTimePayment(call, { ...(card && { capture: card.capture }) }))
-    return { ...paymentView(payment, call.world), paymentUrl: checkoutUrl(call.baseUrl(), payment.id) }
-  }),
-  operation(
-    'POST /v3/subscriptions',
-    { status: 201, input: SUBSCRIPTION.extend(INSTRUMENT.shape) },
-    (call) => {
-      const { payment: first, subscription: created } = subscribe(call, {})
-      const payment = assertNotDeclined(startPayment(call, first), 'FIRST_PAYMENT_DECLINED')
-      const subscription = call.world.find('subscription', created.id) ?? created
-      const paymentUrl = checkoutUrl(call.baseUrl(), payment.id)
-      return { ...wholeSubscriptionView(subscription), payment: paymentView(payment, call.world), paymentUrl }
-    },
-  ),
-  operation('POST /v3/checkout/sessions', { status: 201, input: SESSION }, createSession),
   listing('GET /v3/payments', { kind: 'payment', view: paymentView }),
   operation('GET /v3/payments/:id', {}, paymentNamed, paymentView),
   operation('GET /v3/payments/:id/receipt.pdf', {}, paymentNamed, receipt),
 
-  operation('POST /api/payment/create', { status: 201, input: PURCHASE }, (call) =>
-    purchased(oneTimePayment(call, endless(call)), call.baseUrl()),
-  ),
-  operation('POST /api/subscription/create', { status: 201, input: SUBSCRIPTION }, (call) => {
-    const { payment, subscription } = subscribe(call, endless(call))
-    return { ...purchased(payment, call.baseUrl()), subscriptionId: subscription.id }
-  }),
   operation('GET /api/payment', { input: FILTERED_PAGE }, (call) =>
     numberedPage(call.world, call.input, { kind: 'payment', view: legacyPaymentView, only: filterOf(call) }),
   ),
   operation('GET /api/payment/:paymentId', {}, paymentNamed, legacyPaymentView),
-  operation('POST /api/payment/:paymentId/cancel', { input: CANCEL }, cancelPayment, legacyPaymentView),
-  operation('POST /api/refund/:paymentId', { input: REFUND, idempotency: 'v2' }, (call) => {
-    const before = paymentNamed(call)
-    const payment = refund(call.world, before, call.input.amountInCents ?? null)
-    const { id: paymentId, refundedAmountCents } = payment
-    const amountInCents = refundedAmountCents - before.refundedAmountCents
-    const { reason } = call.input
-    return { paymentId, status: legacyStatus(payment), amountInCents, refundedAmountCents, reason }
-  }),
-  operation('POST /api/discount/create', { status: 201, input: DISCOUNT }, ({ world, input }) => {
-    if (input.productId !== null) found(world, 'product', input.productId, 'PRODUCT_NOT_FOUND')
-    const discount = world.put('discount', { ...world.fresh('dis'), ...input })
-    return shown(discount, 'id code percentOff amountOffCents productId createdAt')
-  }),
+  onPayment('POST /api/payment/:paymentId/cancel', withReason, cancelPayment, legacyPaymentView),
+  onPayment('POST /api/refund/:paymentId', { input: REFUND, idempotency: 'v2' }, legacyRefund),
+
+  onPayment('POST /sandbox/payments/:id/pay', { input: PAY }, pay, paymentView),
+  onPayment('POST /sandbox/payments/:id/refund', { input: PART }, refund, paymentView),
+  onPayment('POST /sandbox/payments/:id/chargeback', {}, chargeBack, paymentView),
+  onPayment('POST /sandbox/payments/:id/capture', {}, captured, paymentView),
+  onPayment('POST /sandbox/payments/:id/void', {}, voidPayment, paymentView),
+  onPayment('POST /sandbox/payments/:id/settle', { input: SETTLE }, settle, paymentView),
+]
+
+// What is done to a subscription
+
+type Changed = Pick<ReturnType<typeof changePlan>, 'subscription' | 'change'>
+
+const changeWithin = ({ subscription, change }: Changed): object => ({
+  subscription: wholeSubscriptionView(subscription),
+  scheduledChange: change && changeView(change),
+})
+
+function planChanged(call: Call<typeof PLAN_CHANGE>): object {
+  const { world, baseUrl, input } = call
+  const { applied, payment, ...changed } = changePlan(world, subscriptionNamed(call), input)
+  const charge = payment && { payment: paymentView(payment, world), ...actionFor(payment, baseUrl()) }
+  return { ...changeWithin(changed), applied, ...charge }
+}
+
+/** What the buyer has to do for an upgrade's charge; none of it if the charge is done. */
+function actionFor({ id, status }: Payment, baseUrl: string): object {
+  if (status !== 'PENDING_3DS') return {}
+  const url = checkoutUrl(baseUrl, id)
+  const handle = { providerPaymentId: `card_${id}`, clientSecret: `secret_${id}` }
+  return { checkout: { ...handle, threeDsChallengeUrl: url, redirectUrl: url } }
+}
+
+const subscriptionNamed = named('subscription', 'SUBSCRIPTION_NOT_FOUND')
+const onSubscription = actOn(subscriptionNamed)
+const cancel = { input: CANCELLATION }
+const callOff = { input: CANCEL_CHANGE }
+
+export const SUBSCRIPTION_OPERATIONS = [
+  listing('GET /v3/subscriptions', { kind: 'subscription', view: subscriptionView }),
+  operation('GET /v3/subscriptions/:id', {}, subscriptionNamed, wholeSubscriptionView),
+  onSubscription('POST /v3/subscriptions/:id/cancel', cancel, cancelSubscription, wholeSubscriptionView),
+  operation('POST /v3/subscriptions/:id/change-plan', { status: 202, input: PLAN_CHANGE }, planChanged),
+  onSubscription('POST /v3/subscriptions/:id/cancel-plan-change', callOff, cancelPlanChange, changeWithin),
+
+  listing('GET /api/subscription', { kind: 'subscription', view: legacySubscriptionView }),
+  operation('GET /api/subscription/:subscriptionId', {}, subscriptionNamed, legacySubscriptionView),
+  onSubscription('DELETE /api/subscription/:subscriptionId', {}, cancelSubscription, legacySubscriptionView),
 ]

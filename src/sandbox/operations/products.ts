@@ -1,12 +1,12 @@
 import { z } from 'zod'
+import { PRODUCT } from '../../provider/requests.js'
 import { refuse, refuseFields } from '../codes.js'
-import { changesOf } from '../fields.js'
-import { PRODUCT, type Product } from '../model.js'
+import type { Product } from '../model.js'
 import { CHAIN_IDS, CHAINS } from '../pricing.js'
 import { productFields, productView } from '../views-v3.js'
-import { type Call, listing, named, operation, updated } from './operation.js'
-
-const CHANGES = changesOf(PRODUCT.extend({ status: z.enum(['ACTIVE', 'ARCHIVED']) }))
+import type { World } from '../world.js'
+import { listing } from './lists.js'
+import { actOn, type Call, changesOf, named, operation, updated } from './operation.js'
 
 const LEAST_CARD_CENTS = 200
 
@@ -43,32 +43,34 @@ function createProduct({ world, input }: Call<typeof PRODUCT>): Product {
   return world.put('product', checked({ ...input, ...resolved(input), ...world.fresh('pro'), status }))
 }
 
-function updateProduct(call: Call<typeof CHANGES>): Product {
-  const product = productNamed(call)
-  const changed = updated(product, call.input)
+function updateProduct(world: World, product: Product, input: object): Product {
+  const changed = updated(product, input)
   if (changed.frequencyInDays === null && product.frequencyInDays !== null) {
     refuse('RECURRING_REQUIRES_INTERVAL', 'A recurring product keeps an interval: send frequencyInDays.')
   }
-  return call.world.update('product', product, checked({ ...changed, ...resolved(changed) }))
+  return world.update('product', product, checked({ ...changed, ...resolved(changed) }))
+}
+
+/** It stays for its subscriptions, and in v2. */
+function deleteProduct(world: World, product: Product): void {
+  world.update('product', product, { status: 'ARCHIVED' })
 }
 
 export const productNamed = named('product', 'PRODUCT_NOT_FOUND')
+const onProduct = actOn(productNamed)
 const isListed = ({ status }: Product): boolean => status !== 'ARCHIVED'
 const create = { status: 201, input: PRODUCT }
-const update = { input: CHANGES }
+const update = { input: changesOf(PRODUCT.extend({ status: z.enum(['ACTIVE', 'ARCHIVED']) })) }
 
 export const PRODUCT_OPERATIONS = [
   operation('POST /v3/products', create, createProduct, productView),
   listing('GET /v3/products', { kind: 'product', view: productView, only: isListed }),
   operation('GET /v3/products/:id', {}, productNamed, productView),
-  operation('PATCH /v3/products/:id', update, updateProduct, productView),
-  // What is deleted stays for its subscriptions, and in v2.
-  operation('DELETE /v3/products/:id', { status: 204 }, (call) => {
-    call.world.update('product', productNamed(call), { status: 'ARCHIVED' })
-  }),
+  onProduct('PATCH /v3/products/:id', update, updateProduct, productView),
+  onProduct('DELETE /v3/products/:id', { status: 204 }, deleteProduct),
 
   operation('POST /api/product/create', create, createProduct, productFields),
   listing('GET /api/product/all', { kind: 'product', view: productFields }),
   operation('GET /api/product/:productId', {}, productNamed, productFields),
-  operation('PATCH /api/product/:productId', update, updateProduct, productFields),
+  onProduct('PATCH /api/product/:productId', update, updateProduct, productFields),
 ]

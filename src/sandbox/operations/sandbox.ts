@@ -1,69 +1,32 @@
-/* What the documents leave to people, clocks and banks. */
+/* What the documents leave to clocks and networks. */
 
 import { z } from 'zod'
+import { formatInstant } from '../../provider/instant.js'
+import { INSTANT, TEXT } from '../../provider/requests.js'
 import { refuse, refuseField } from '../codes.js'
-import { CURSOR_QUERY, changesOf, DAY_MS, DURATION_MS, INSTANT, orNull, TEXT } from '../fields.js'
-import { CUSTOMER, DELIVERY_STATUSES, type Delivery, FAULTS, OUTCOMES, type Payment } from '../model.js'
-import { customerByEmail, findByEmail, followed, PAY, pay, updateCustomer } from '../paying.js'
-import { capture, chargeBack, refund, settle, voidPayment } from '../payment.js'
+import { DAY_MS, DELIVERY_STATUSES, type Delivery, DURATION_MS, FAULTS } from '../model.js'
 import { accessAt } from '../truth.js'
-import { customerView, iso, paymentView, shown } from '../views-v3.js'
+import { shown } from '../views-v3.js'
 import type { World } from '../world.js'
-import { customerNamed } from './customers.js'
-import { type Call, cursorPage, found, NOTHING, operation, updated } from './operation.js'
-import { paymentNamed } from './payments.js'
+import { CURSOR_QUERY, cursorPage } from './lists.js'
+import { type Call, found, operation } from './operation.js'
 
 /** Ten years: more is a slip of the hand. */
 const FURTHEST_MS = 3_660 * DAY_MS
 
-/** Something done to a payment. */
-const paymentAct = <Input extends z.ZodType>(
-  name: string,
-  input: Input,
-  work: (world: World, payment: Payment, input: z.output<Input>) => Payment,
-) => {
-  const act = (call: Call<Input>) => work(call.world, paymentNamed(call), call.input)
-  return operation(`POST /sandbox/payments/:id/${name}`, { input }, act, paymentView)
-}
-
-const REFUND = z.object({ amountInCents: orNull(z.int().min(1)) })
-const SETTLE = z.object({ outcome: z.enum(['success', 'failed']).default('success') })
-
+const BY_OR_TO = { path: ['by'], message: 'send by or to' }
 const ADVANCE = z
   .object({ by: DURATION_MS.optional(), to: INSTANT.optional() })
-  .refine(({ by, to }) => (by === undefined) !== (to === undefined), {
-    path: ['by'],
-    message: 'send by or to',
-  })
+  .refine(({ by, to }) => (by === undefined) !== (to === undefined), BY_OR_TO)
 
-const clock = ({ world }: Call): object => ({ now: iso(world.now) })
+const clock = ({ world }: Call): object => ({ now: formatInstant(world.now) })
 
 async function advance({ world: { now }, input, advance }: Call<typeof ADVANCE>): Promise<void> {
   const to = input.to ?? now + (input.by ?? 0)
-  if (to < now || to > now + FURTHEST_MS) refuseField('to', `must be between ${iso(now)} and ten years later`)
-  await advance(to)
-}
-
-const CUSTOMER_CHANGES = changesOf(CUSTOMER)
-const CARD = z.object({ outcome: z.enum(OUTCOMES) })
-
-function assertFree(world: World, email: string, ownId?: string): void {
-  const sharing = findByEmail(world, email)
-  if (sharing !== undefined && sharing.id !== ownId) {
-    refuse('CUSTOMER_ALREADY_EXISTS', 'Another customer has this email already.')
+  if (to < now || to > now + FURTHEST_MS) {
+    refuseField('to', `must be between ${formatInstant(now)} and ten years later`)
   }
-}
-
-function createCustomer({ world, input }: Call<typeof CUSTOMER>) {
-  assertFree(world, input.email)
-  return customerByEmail(world, input)
-}
-
-function changeCustomer(call: Call<typeof CUSTOMER_CHANGES>) {
-  const customer = customerNamed(call)
-  const changed = updated(customer, call.input)
-  assertFree(call.world, changed.email, customer.id)
-  return updateCustomer(call.world, changed)
+  await advance(to)
 }
 
 function setFaults({ world, input }: Call<typeof FAULTS>): void {
@@ -72,6 +35,8 @@ function setFaults({ world, input }: Call<typeof FAULTS>): void {
   const others = world.settings.faults.filter(({ endpoint }) => endpoint !== fault.endpoint)
   world.change({ faults: [...others, fault], ...(answers && { answers }) })
 }
+
+const endFaults = ({ world }: Call): void => world.change({ faults: [], answers: [] })
 
 function showFaults(_: unknown, { settings: { faults, answers } }: World): object {
   return { items: faults.map((fault) => ({ ...fault, delay: `${fault.delay / 1000}s` })), answers }
@@ -85,49 +50,30 @@ const DELIVERIES = CURSOR_QUERY.extend({
 const deliveryNamed = ({ world, id }: Call) =>
   world.find('delivery', id) ?? refuse('NOT_FOUND', `There is no delivery ${id}.`)
 
+const send = (call: Call) => call.courier.sendNow(deliveryNamed(call))
+
 const deliveryView = (delivery: Delivery): object => ({
   ...shown(delivery, 'id eventId type status createdAt dueAt'),
   endpoint: delivery.endpointId,
-  attempts: delivery.attempts.map(({ at, status, error }) => ({ at: iso(at), status, error })),
+  attempts: delivery.attempts.map(({ at, ...result }) => ({ at: formatInstant(at), ...result })),
   event: JSON.parse(delivery.event),
 })
 
 export const SANDBOX_OPERATIONS = [
   operation('GET /sandbox/clock', {}, clock),
   operation('POST /sandbox/clock/advance', { input: ADVANCE, before: advance }, clock),
-  paymentAct('pay', PAY, pay),
-  paymentAct('refund', REFUND, (world, payment, { amountInCents }) => refund(world, payment, amountInCents)),
-  paymentAct('chargeback', NOTHING, chargeBack),
-  paymentAct('capture', NOTHING, (world, payment) => followed(world, capture(world, payment))),
-  paymentAct('void', NOTHING, voidPayment),
-  paymentAct('settle', SETTLE, (world, payment, { outcome }) => settle(world, payment, outcome)),
-  operation('POST /sandbox/customers', { status: 201, input: CUSTOMER }, createCustomer, customerView),
-  operation('PATCH /sandbox/customers/:id', { input: CUSTOMER_CHANGES }, changeCustomer, customerView),
-  operation('POST /sandbox/customers/:id/card', { input: CARD }, (call) => {
-    const { id, card } = call.world.put('customer', { ...customerNamed(call), card: call.input.outcome })
-    return { customerId: id, outcome: card }
-  }),
   operation('GET /sandbox/faults', {}, () => {}, showFaults),
   operation('POST /sandbox/faults', { input: FAULTS }, setFaults, showFaults),
-  operation(
-    'DELETE /sandbox/faults',
-    {},
-    ({ world }) => world.change({ faults: [], answers: [] }),
-    showFaults,
-  ),
+  operation('DELETE /sandbox/faults', {}, endFaults, showFaults),
   operation('GET /sandbox/deliveries', { input: DELIVERIES }, ({ world, input }) => {
     const where = { endpointId: input.endpoint, status: input.status }
     return cursorPage(world, input, { kind: 'delivery', view: deliveryView, where })
   }),
-  operation(
-    'POST /sandbox/deliveries/:id/send',
-    { before: (call) => call.courier.sendNow(deliveryNamed(call)) },
-    deliveryNamed,
-    deliveryView,
-  ),
+  operation('POST /sandbox/deliveries/:id/send', { before: send }, deliveryNamed, deliveryView),
   operation('GET /sandbox/truth', { input: z.object({ at: INSTANT.optional() }) }, ({ world, input }) => {
     const { at = world.now } = input
-    if (at > world.now) refuseField('at', `must not be after the sandbox's clock, ${iso(world.now)}`)
-    return { at: iso(at), access: accessAt(world, at) }
+    if (at > world.now)
+      refuseField('at', `must not be after the sandbox's clock, ${formatInstant(world.now)}`)
+    return { at: formatInstant(at), access: accessAt(world, at) }
   }),
 ]

@@ -6,7 +6,7 @@ import { ensureChangeLogEpoch } from '../changes.js'
 import { guardedWriter, isStoreBroken, placeIn, unavailable } from '../engine.js'
 import { migrate } from '../migrate.js'
 import type { Db } from '../schema.js'
-import { ensurePolicy } from '../settings.js'
+import { ensureConsoleSecret, ensurePolicy } from '../settings.js'
 import { openPostgres, type PostgresOptions } from './dialect.js'
 import { type CommitListener, createLease, hear } from './instances.js'
 import { settleNumbers } from './numbers.js'
@@ -31,6 +31,7 @@ export async function openPostgresStore<Writer extends { close(): Promise<void> 
   await withCurrentSchema(options, async (db) => {
     await ensurePolicy(db, configured)
     await ensureChangeLogEpoch(db)
+    await ensureConsoleSecret(db)
     await settleNumbers(db)
   })
   const own = randomUUID()
@@ -48,6 +49,8 @@ export async function openPostgresStore<Writer extends { close(): Promise<void> 
     isNew: false,
     writer: guardedWriter(writer, onBroken),
     reader,
+    /** As in SQLite, where a connection has a memory. */
+    readApart: <T>(work: (db: Db) => Promise<T>): Promise<T> => work(reader),
     /** What its commits announce. */
     own,
     hear: (listener: CommitListener) => hear(options, own, listener),

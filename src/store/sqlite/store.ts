@@ -8,7 +8,7 @@ import { ensureChangeLogEpoch } from '../changes.js'
 import { guardedWriter, isStoreBroken, unavailable } from '../engine.js'
 import { executedMigrations, migrate, pendingMigrations } from '../migrate.js'
 import type { Db } from '../schema.js'
-import { ensurePolicy } from '../settings.js'
+import { ensureConsoleSecret, ensurePolicy } from '../settings.js'
 import { damaged, KEEP_UPPER_PAGES } from './connection.js'
 import { backUp } from './copy.js'
 import { openDatabase } from './dialect.js'
@@ -40,11 +40,13 @@ export async function openStore<Writer extends { close(): Promise<void> }>(
     await prepare(file, configured)
     const writer = openWriter(file)
     opened.push(writer.close)
-    const reader = openDatabase(file, { readOnly: true }, (cause) => {
-      if (isStoreBroken(cause)) onBroken(replaced() ?? cause)
-      // A store that can't be read must never look like a customer without access.
-      return unavailable('read', cause)
-    })
+    const openReader = () =>
+      openDatabase(file, { readOnly: true }, (cause) => {
+        if (isStoreBroken(cause)) onBroken(replaced() ?? cause)
+        // A store that can't be read must never look like a customer without access.
+        return unavailable('read', cause)
+      })
+    const reader = openReader()
     opened.push(() => reader.destroy())
     await sql`pragma ${sql.raw(KEEP_UPPER_PAGES)}`.execute(reader)
     const areInPlace = watchFiles([file, `${file}-wal`, `${file}-shm`, `${file}.lock`])
@@ -64,6 +66,15 @@ export async function openStore<Writer extends { close(): Promise<void> }>(
       writer: guardedWriter(writer, onBroken, replaced),
       /** Never waits for a write, and sees every commit. If it can't read, it throws `store_unavailable`. */
       reader,
+      /** Reads by another connection, for long work: it has little in memory, and leaves the memory of questions alone. */
+      async readApart<T>(work: (db: Db) => Promise<T>): Promise<T> {
+        const apart = openReader()
+        try {
+          return await work(apart)
+        } finally {
+          await apart.destroy()
+        }
+      },
       close,
     }
   } catch (error) {
@@ -78,6 +89,7 @@ async function prepare(file: string, configured: Policy): Promise<void> {
     await bringUpToDate(db, file)
     await ensurePolicy(db, configured)
     await ensureChangeLogEpoch(db)
+    await ensureConsoleSecret(db)
   } catch (error) {
     throw isStoreBroken(error) ? damaged(file, error) : orUnwritable(file, error)
   } finally {

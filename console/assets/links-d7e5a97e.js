@@ -1,0 +1,1 @@
+import{A as e,F as t,M as n,c as r}from"./app-b0272d4d.js";function i({to:i,with:a,text:o,title:s}){return/* @__PURE__ */ t(n,{to:e()(i,a),...s!==void 0&&{title:s},children:/* @__PURE__ */ t(r,{children:o})})}export{i as t};

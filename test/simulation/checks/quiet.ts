@@ -1,0 +1,246 @@
+/* Brings a world to rest, and looks whether it kept its promises. */
+
+import { readFileSync } from 'node:fs'
+import { elapsed, pass, until } from '../machine/time.js'
+import { trace } from '../machine/trace.js'
+import { communityIdOf, messengerIdOf, PEOPLE, ROLES } from '../parts/communities.js'
+import { finishJob, insist } from '../parts/operator.js'
+import { passUntil } from '../run.js'
+import { DAY_MS, HOUR_MS } from '../story.js'
+import { BrokenPromise, type Json, MINUTE_MS, type World } from '../world.js'
+import { everyPage } from './audit.js'
+
+/** As many as one question may have. */
+const CHECKS_AT_ONCE = 1_000
+const ENV = 'environment=sandbox'
+const numberOf = (cursor: string): number => Number(cursor.slice(cursor.lastIndexOf('.') + 1))
+
+/** Everything works again, and what was lost is sent again. Then all must be as it should. */
+export async function beQuiet(world: World): Promise<void> {
+  const { service } = world
+  await heal(world)
+  // What was held back is at most a day late.
+  await passUntil(world, elapsed() + DAY_MS + HOUR_MS)
+  await pass(2 * MINUTE_MS)
+  for (let left = 1; left > 0; ) left = await until('what was lost', service.sendAgain(), DAY_MS)
+  await pass(2 * MINUTE_MS)
+  await until('the truth', assertTruth(world), MINUTE_MS)
+  await until('the verification', assertVerified(world), HOUR_MS)
+  await assertFollowed(world)
+  await until('the messages', assertMessages(world), MINUTE_MS)
+  await until('the apps', assertApps(world), MINUTE_MS)
+  await until('what was erased', assertErased(world), MINUTE_MS)
+}
+
+async function heal(world: World): Promise<void> {
+  const { daemon, service, communities, receivers, settings } = world
+  daemon.disk.isFull = false
+  daemon.disk.onStatement = () => {}
+  daemon.setSkew(0)
+  if (!daemon.isRunning()) await until('a start', daemon.start(), MINUTE_MS)
+  await until('recovery', communities.recover(), MINUTE_MS)
+  for (const receiver of receivers) receiver.recover()
+  await until('the end of faults', service.sandbox.faults(null), MINUTE_MS)
+  const hadPolicy = settings.policy
+  settings.policy = null
+  settings.disabled = null
+  await until('a reload', daemon.reload(), MINUTE_MS)
+  trace(`policy ${JSON.stringify(hadPolicy)}`)
+  const policy = await until('the policy', world.operate('GET /policy'), MINUTE_MS)
+  const { inForce, configured, unfinishedRebuild } = policy.json
+  if (JSON.stringify(inForce) !== JSON.stringify(configured) || unfinishedRebuild) {
+    const done = await until('a rebuild', finishJob(world, 'POST /policy/apply', {}, '/rebuild'), HOUR_MS)
+    if (done?.state !== 'done') throw new BrokenPromise('a rebuild ends', JSON.stringify(done))
+  }
+  await until('the end of a pause', insist(world, 'POST /sync/resume', {}), MINUTE_MS)
+}
+
+/** Who has access to what, of all who bought anything. */
+async function givenAccess(world: World): Promise<ReadonlySet<string>> {
+  const { service, operate } = world
+  const products = Object.values(service.products)
+  const checks = (await service.buyers()).flatMap((customerId) =>
+    products.map((productId) => ({ customerId, productId })),
+  )
+  const given = new Set<string>()
+  for (let from = 0; from < checks.length; from += CHECKS_AT_ONCE) {
+    const some = checks.slice(from, from + CHECKS_AT_ONCE)
+    const { status, json } = await operate(`POST /entitlements/check?${ENV}`, { checks: some })
+    if (status !== 200) throw new BrokenPromise('questions are answered', `${status} ${JSON.stringify(json)}`)
+    for (const [at, one] of (json.results as Json[]).entries()) {
+      if (one.active) given.add(`${some[at]?.customerId} ${some[at]?.productId}`)
+    }
+  }
+  return given
+}
+
+async function assertTruth(world: World): Promise<void> {
+  const { service, byHand } = world
+  const { access } = await service.data('GET /sandbox/truth')
+  const bought = (access as Json[]).map(({ customerId, productId }) => `${customerId} ${productId}`)
+  const isBlocked = (one: string) => byHand.blocks.has(one) || byHand.blocks.has(one.split(' ')[0] ?? '')
+  const isUnknown = (one: string) => byHand.erased.has(one.split(' ')[0] ?? '') || byHand.brief.has(one)
+  const due = new Set([...bought, ...byHand.grants].filter((one) => !isBlocked(one)))
+  const given = await givenAccess(world)
+  trace(`truth: ${due.size}`)
+  const missing = [...due].filter((one) => !given.has(one) && !isUnknown(one))
+  const extra = [...given].filter((one) => !due.has(one) && !isUnknown(one))
+  if (missing.length + extra.length === 0) return
+  const what = `missing ${missing.join(', ') || 'nothing'}; given without reason ${extra.join(', ') || 'nothing'}`
+  throw new BrokenPromise('access equals the truth', what)
+}
+
+async function assertVerified(world: World): Promise<void> {
+  const report = await finishJob(world, 'POST /rebuild/verification', {}, '/rebuild/verification')
+  if (report?.state !== 'done' || report.differences.count > 0) {
+    throw new BrokenPromise('a verification finds nothing', JSON.stringify(report))
+  }
+}
+
+/** Lets sync finish, and confirms what waits; then roles and the group are as access says. */
+async function assertFollowed(world: World): Promise<void> {
+  const { operate } = world
+  for (let round = 0; round < 6; round += 1) {
+    await until('a sweep', operate(`POST /sync/run?${ENV}`, { sweep: true, retry: {} }), 10 * MINUTE_MS)
+    const plan = await until('a plan', operate(`GET /sync/plan?${ENV}`), MINUTE_MS)
+    if (plan.json.hash !== null)
+      await until(
+        'a confirmation',
+        operate(`POST /sync/run?${ENV}`, { confirm: plan.json.hash }),
+        10 * MINUTE_MS,
+      )
+    await pass(2 * MINUTE_MS)
+  }
+  await until('the roles', assertRoles(world), MINUTE_MS)
+}
+
+async function assertRoles(world: World): Promise<void> {
+  const { service, communities, settings, operate } = world
+  const { guild } = communities.discord
+  const { products } = service
+  const opening = {
+    gold: [products.pro, products.yearly, ...(settings.isTeamSilver ? [] : [products.team])],
+    silver: [products.basic, products.course, ...(settings.isTeamSilver ? [products.team] : [])],
+    group: [products.coins, products.book, ...(settings.isTeamSilver ? [] : [products.team])],
+  }
+  const given = await givenAccess(world)
+  const entitled = { gold: new Set<string>(), silver: new Set<string>(), group: new Set<string>() }
+  for (const customerId of await service.buyers()) {
+    const { status, json } = await operate(`GET /customers/${customerId}?${ENV}`)
+    if (status !== 200) continue
+    for (const name of ['gold', 'silver', 'group'] as const) {
+      if (!opening[name].some((productId) => given.has(`${customerId} ${productId}`))) continue
+      const account = json.identities[name === 'group' ? 'messengerId' : 'communityId']?.value
+      if (account) entitled[name].add(account)
+    }
+  }
+  for (let person = 0; person < PEOPLE; person += 1) {
+    const [community, messenger] = [communityIdOf(person), String(messengerIdOf(person))]
+    for (const name of ['gold', 'silver'] as const) {
+      if (!guild.isMember(community)) continue
+      const [isDue, has, isGuest] = [
+        entitled[name].has(community),
+        guild.rolesOf(community).includes(ROLES[name]),
+        communities.guests.has(`${name} ${person}`),
+      ]
+      if (isDue && !has) throw new BrokenPromise('roles follow access', `person ${person} lacks ${name}`)
+      if (isGuest && !has) throw new BrokenPromise('nobody whom staff added is touched', `${name} ${person}`)
+      if (has && !isDue && !isGuest && !communities.touched.has(`${name} ${person}`))
+        throw new BrokenPromise('roles follow access', `person ${person} still has ${name}`)
+    }
+    const isIn = communities.group.members().includes(Number(messenger))
+    const isGuest = communities.guests.has(`group ${person}`)
+    if (isGuest && !isIn) throw new BrokenPromise('nobody whom staff added is touched', `group ${person}`)
+    if (isIn && !entitled.group.has(messenger) && !isGuest && !communities.touched.has(`group ${person}`))
+      throw new BrokenPromise('the group follows access', `person ${person} is still in the group`)
+  }
+}
+
+async function changeLog(world: World): Promise<readonly Json[]> {
+  const changes = await everyPage(world, `/changes?${ENV}&limit=100`)
+  if (changes === null) throw new BrokenPromise('questions are answered', 'the change log')
+  return changes
+}
+
+async function assertMessages(world: World): Promise<void> {
+  const log = await changeLog(world)
+  for (const { id, taken, refused } of world.receivers) {
+    if (refused.length > 0) throw new BrokenPromise('messages are signed', `${id}: ${refused[0]}`)
+    const cursors = new Set(taken.map(({ cursor }) => cursor))
+    const due = log.filter(({ before, after }) => id === 'app' || before.active !== after.active)
+    const lost = due.filter(
+      ({ cursor, customerId }) => !cursors.has(cursor) && !world.byHand.erased.has(customerId),
+    )
+    if (lost.length > 0) {
+      throw new BrokenPromise(
+        'each message arrives',
+        `${id} never got ${lost.length}: ${JSON.stringify(lost[0])}`,
+      )
+    }
+    for (const [whose, own] of Map.groupBy(taken, ({ customerId }) => customerId)) {
+      const newest = Math.max(...own.map(({ cursor }) => numberOf(cursor)))
+      const last = own.at(-1)?.cursor ?? ''
+      if (!world.byHand.replayed && numberOf(last) !== newest)
+        throw new BrokenPromise('the newest message comes last', `${id}, ${whose}: ${last} after ${newest}`)
+    }
+  }
+}
+
+async function assertApps(world: World): Promise<void> {
+  const log = await changeLog(world)
+  const given = await givenAccess(world)
+  const logged = log.map(({ cursor }) => cursor as string)
+  for (const app of world.apps) {
+    const [failure] = app.failures
+    if (failure !== undefined) throw new BrokenPromise('streams go on', `${app.name}: ${failure}`)
+    const seen = app.seen.map(({ cursor }) => cursor)
+    const numbers = seen.map(numberOf)
+    const back = numbers.findIndex((one, at) => at > 0 && one <= (numbers[at - 1] ?? 0))
+    if (back >= 0)
+      throw new BrokenPromise(
+        'each change once and in order',
+        `${app.name}: ${seen[back]} after ${seen[back - 1]}`,
+      )
+    const missed = logged.filter((cursor) => !seen.includes(cursor))
+    if (missed.length > 0)
+      throw new BrokenPromise('each change once and in order', `${app.name} missed ${missed[0]}`)
+    for (const customerId of await world.service.buyers()) {
+      const { entitlements } = await app.client().list(customerId)
+      for (const { productId, active } of entitlements) {
+        if (active === given.has(`${customerId} ${productId}`)) continue
+        throw new BrokenPromise(
+          'apps say what the daemon says',
+          `${app.name}: ${customerId} ${productId} ${active}`,
+        )
+      }
+    }
+  }
+}
+
+async function assertErased(world: World): Promise<void> {
+  const { service, byHand, daemon, operate } = world
+  if (byHand.erased.size === 0) return
+  const names: string[] = []
+  const customers = new Map<string, Set<string>>()
+  for (const payment of await service.payments()) {
+    const email = payment.customer?.email ?? payment.customerEmail
+    if (!email || !payment.customerId) continue
+    customers.set(email, (customers.get(email) ?? new Set()).add(payment.customerId))
+  }
+  for (const [email, own] of customers) {
+    if ([...own].every((one) => byHand.erased.has(one))) names.push(email)
+  }
+  const { text } = await world.download(`/exports?${ENV}`)
+  const log = await operate(`GET /customers?${ENV}&query=customer&limit=100`)
+  const files = ['', '-wal', '.erasures'].map((suffix) =>
+    readFileSync(`${daemon.database()}${suffix}`, { flag: 'a+' }),
+  )
+  trace(`erased: ${names.length}`)
+  for (const name of names) {
+    if (text.includes(name)) throw new BrokenPromise('what was erased is nowhere', `${name} is in an export`)
+    if (JSON.stringify(log.json).includes(name))
+      throw new BrokenPromise('what was erased is nowhere', `${name} is found`)
+    if (files.some((file) => file.includes(name)))
+      throw new BrokenPromise('what was erased is nowhere', `${name} is in a file`)
+  }
+}

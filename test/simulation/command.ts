@@ -1,0 +1,61 @@
+/* The command line: `npm run simulate -- --seed 7 --days 400`. */
+
+import { parseArgs } from 'node:util'
+import { play } from './run.js'
+import { shrink } from './shrink.js'
+import { DAY_MS, type Kind, type Step, storyOf } from './story.js'
+import { prepareWorlds } from './world.js'
+
+const write = (text: string): void => void process.stdout.write(`${text}\n`)
+
+async function tellShortest(
+  seed: number,
+  days: string,
+  story: readonly Step[],
+  promise: string,
+): Promise<void> {
+  const shortest = await shrink(seed, story, promise, (left, runs) =>
+    write(`  ${left} steps left after ${runs} runs`),
+  )
+  for (const { number, at, kind } of shortest) {
+    write(`  day ${(at / DAY_MS).toFixed(2)}: step ${number}, ${kind}`)
+  }
+  const numbers = shortest.map(({ number }) => number).join()
+  write(`again: npm run simulate -- --seed ${seed} --days ${days} --only ${numbers}`)
+}
+
+export async function runCommand(args: readonly string[]): Promise<number> {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      seed: { type: 'string', default: '1' },
+      seeds: { type: 'string', default: '1' },
+      days: { type: 'string', default: '60' },
+      only: { type: 'string' },
+      kinds: { type: 'string' },
+      shrink: { type: 'boolean', default: false },
+      'until-failure': { type: 'boolean', default: false },
+      trace: { type: 'boolean', default: false },
+    },
+  })
+  const clean = await prepareWorlds()
+  let failed = 0
+  const first = Number(values.seed)
+  for (let seed = first; seed < first + Number(values.seeds); seed += 1) {
+    if (failed > 0 && values['until-failure']) break
+    const story = storyOf(seed, Number(values.days), (values.kinds?.split(',') as Kind[] | undefined) ?? null)
+    const only = values.only?.split(',').map(Number)
+    const chosen = only === undefined ? story : story.filter(({ number }) => only.includes(number))
+    const outcome = await play(seed, chosen, values.trace ? write : null)
+    if (outcome.failure !== null) {
+      failed += 1
+      write(`seed ${seed} failed: ${outcome.failure.message}`)
+      if (values.shrink) await tellShortest(seed, values.days, chosen, outcome.failure.promise)
+    }
+    write(
+      `seed ${seed}: ${story.length} steps, ${outcome.lines} lines, ${outcome.turns} turns, ${Math.round(outcome.ms)} ms, hash ${outcome.hash}`,
+    )
+  }
+  clean()
+  return failed === 0 ? 0 : 1
+}

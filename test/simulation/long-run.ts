@@ -1,0 +1,66 @@
+/* Seed after seed in several processes, for so many minutes: `npm run simulate -- --minutes 60 --jobs 2`. */
+
+import { spawn } from 'node:child_process'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+
+/** Then a fresh process goes on. */
+const SEEDS_EACH = 50
+const SCRIPTS = join(import.meta.dirname, '..', '..', 'scripts')
+
+export async function runLong(args: readonly string[]): Promise<number> {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      minutes: { type: 'string', default: '60' },
+      jobs: { type: 'string', default: '1' },
+      seed: { type: 'string', default: '1' },
+      seeds: { type: 'string' },
+      days: { type: 'string', default: '60' },
+    },
+  })
+  const { days } = values
+  const endsAt = Date.now() + Number(values.minutes) * 60_000
+  const last =
+    values.seeds === undefined ? Number.POSITIVE_INFINITY : Number(values.seed) + Number(values.seeds) - 1
+  let next = Number(values.seed)
+  const counts = { played: 0, failed: 0 }
+
+  async function work(): Promise<void> {
+    while (Date.now() < endsAt && next <= last) {
+      const from = next
+      const count = Math.min(SEEDS_EACH, last - from + 1)
+      next += count
+      const said = await runSeeds(from, count, days)
+      counts.played += said.filter((line) => / hash [0-9a-f]+$/.test(line)).length
+      const failures = said.filter((line) => / failed: /.test(line)).length
+      counts.failed += failures
+      if (failures > 0)
+        process.stdout.write(`${said.filter((line) => !/^seed \d+: /.test(line)).join('\n')}\n`)
+    }
+  }
+  await Promise.all(Array.from({ length: Number(values.jobs) }, work))
+  process.stdout.write(`${counts.played} seeds of ${days} days, ${counts.failed} failures\n`)
+  return counts.failed === 0 && counts.played > 0 ? 0 : 1
+}
+
+/** @returns the lines that it wrote */
+function runSeeds(from: number, count: number, days: string): Promise<readonly string[]> {
+  const program = ['--disable-warning=ExperimentalWarning', '--import', join(SCRIPTS, 'typescript.js')]
+  const which = ['--seed', String(from), '--seeds', String(count), '--days', days, '--shrink']
+  const child = spawn(process.execPath, [...program, join(import.meta.dirname, 'main.ts'), ...which], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  let text = ''
+  child.stdout.setEncoding('utf8').on('data', (part: string) => {
+    text += part
+  })
+  return new Promise((resolve, reject) => {
+    child.on('error', reject)
+    child.on('close', (code) => {
+      if (code !== 0 && !text.includes(' failed: '))
+        text += `seed ${from} failed: the process ended with ${code}\n`
+      resolve(text.split('\n').filter((line) => line !== ''))
+    })
+  })
+}

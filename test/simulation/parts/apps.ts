@@ -1,0 +1,73 @@
+/* The merchant's apps, which ask who may use what by the client, and follow the changes. */
+
+import { type Change, type Client, createClient } from '../../../src/client/client.js'
+import { createProcess, kill, runAs } from '../machine/processes.js'
+
+export interface SimulatedApp {
+  readonly name: string
+  readonly apiKey: string
+  /** Every change that its watch was handed, over all its lives. */
+  readonly seen: Change[]
+  /** Why its watch ended by itself. */
+  readonly failures: unknown[]
+  client(): Client
+  /** Ends and begins again, where it left off. */
+  restart(): void
+  end(): void
+}
+
+/** It has no customer of this name. */
+const NOBODY = 'cus_nobody'
+
+export async function startApp(
+  name: string,
+  url: string,
+  apiKey: string,
+  maxCustomers: number,
+): Promise<SimulatedApp> {
+  const seen: Change[] = []
+  const failures: unknown[] = []
+  let lives = 0
+  let owner = createProcess(name)
+  const options = {
+    url,
+    apiKey,
+    environment: 'sandbox',
+    maxCustomers,
+    maxAge: 120_000,
+    onUnknown: () => {},
+  } as const
+  /** Where it follows from, as long as it has seen no change. */
+  const { cursor: beginning } = await createClient(options).list(NOBODY)
+  let client = begin()
+
+  function begin(): Client {
+    lives += 1
+    const own = createProcess(`${name} ${lives}`)
+    owner = own
+    return runAs(own, () => {
+      const made = createClient(options)
+      const after = seen.at(-1)?.cursor ?? beginning
+      const watching = made.watch((change) => void seen.push(change), after === null ? {} : { after })
+      watching.catch((error: unknown) => {
+        if (!own.isDead) failures.push(error)
+      })
+      return made
+    }) as Client
+  }
+
+  return {
+    name,
+    apiKey,
+    seen,
+    failures,
+    client: () => client,
+    restart() {
+      kill(owner)
+      client = begin()
+    },
+    end() {
+      kill(owner)
+    },
+  }
+}

@@ -1,0 +1,224 @@
+/* The merchant's operator, who changes things by hand, and asks again until something is done. */
+
+import type { Chance } from '../machine/chance.js'
+import { trace } from '../machine/trace.js'
+import { HOUR_MS } from '../story.js'
+import type { Json, World } from '../world.js'
+import { communityIdOf, messengerIdOf, OUTSIDERS } from './communities.js'
+
+/** What the operator did, as far as the daemon said that it is done. */
+export interface ByHand {
+  readonly grants: Set<string>
+  /** A customer, or a customer and a product. */
+  readonly blocks: Set<string>
+  readonly erased: Set<string>
+  /** Granted for a while. */
+  readonly brief: Set<string>
+  /** Whether old messages were sent again. */
+  replayed: boolean
+  /** How many there were. */
+  acts: number
+}
+
+export const nothingByHand = (): ByHand => ({
+  grants: new Set(),
+  blocks: new Set(),
+  erased: new Set(),
+  brief: new Set(),
+  replayed: false,
+  acts: 0,
+})
+
+/** Before asking again. */
+const AGAIN_MS = 7_000
+const TRIES = 60
+
+export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
+
+/** Asks until there is an answer that does not say to try again. */
+export async function insist(world: World, words: string, body?: unknown, headers = {}): Promise<Answer> {
+  for (let tries = 0; tries < TRIES; tries += 1) {
+    const answer = await world.operate(words, body, headers)
+    if (answer.status !== 0 && answer.status !== 429 && answer.status < 500) return answer
+    await pause(AGAIN_MS)
+  }
+  return { status: 0, json: null }
+}
+type Answer = Awaited<ReturnType<World['operate']>>
+
+/** Changes something by hand, once, however often it has to be sent. */
+function change(world: World, words: string, body: object): Promise<Answer> {
+  world.byHand.acts += 1
+  return insist(world, words, body, { 'Idempotency-Key': `act ${world.byHand.acts}` })
+}
+
+const isDone = ({ status }: Answer): boolean => status >= 200 && status < 300
+
+/** Starts a job, and waits for its end. Null: it ended otherwise, as by the end of its daemon. */
+export async function finishJob(world: World, words: string, body: unknown, at: string): Promise<Json> {
+  for (let tries = 0; tries < TRIES; tries += 1) {
+    const begun = await insist(world, words, body)
+    if (begun.status === 409) {
+      await pause(AGAIN_MS)
+      continue
+    }
+    if (begun.status !== 202) return null
+    const path = at.replace(':id', begun.json?.id ?? '')
+    for (;;) {
+      const { status, json } = await insist(world, `GET ${path}`)
+      if (status !== 200) return null
+      if (json.state !== 'running') return json
+      await pause(1_000)
+    }
+  }
+  return null
+}
+
+const ENV = 'environment=sandbox'
+
+/** Until then; where something lasts for longer, it changes nothing. */
+export async function grantBriefly(world: World, customer: string, productId: string, ms: number) {
+  const { grants, brief } = world.byHand
+  if (grants.has(`${customer} ${productId}`)) return
+  brief.add(`${customer} ${productId}`)
+  const until = new Date(Date.now() + ms).toISOString()
+  await change(world, `POST /customers/${customer}/grants?${ENV}`, { productId, until, reason: 'trial' })
+}
+
+type Act = (world: World, customer: string, chance: Chance) => Promise<unknown>
+
+const product = ({ service }: World, chance: Chance): string => chance.pick(Object.values(service.products))
+
+const ACTS: Readonly<Record<string, Act>> = {
+  async grant(world, customer, chance) {
+    const productId = product(world, chance)
+    const answer = await change(world, `POST /customers/${customer}/grants?${ENV}`, {
+      productId,
+      reason: 'kind',
+    })
+    if (isDone(answer)) world.byHand.grants.add(`${customer} ${productId}`)
+  },
+  'grant for a while': (world, customer, chance) =>
+    grantBriefly(world, customer, product(world, chance), (1 + chance.below(72)) * HOUR_MS),
+  async revoke(world, customer, chance) {
+    const own = [...world.byHand.grants].filter((one) => one.startsWith(`${customer} `))
+    if (own.length === 0) return
+    const granted = chance.pick(own)
+    const answer = await change(
+      world,
+      `DELETE /customers/${customer}/grants/${granted.split(' ')[1]}?${ENV}`,
+      {},
+    )
+    if (isDone(answer)) world.byHand.grants.delete(granted)
+  },
+  async block(world, customer, chance) {
+    const productId = chance.is(0.5) ? product(world, chance) : null
+    const path = `/customers/${customer}/blocks${productId === null ? '' : `/${productId}`}`
+    const answer = await change(world, `PUT ${path}?${ENV}`, { reason: 'abuse' })
+    if (isDone(answer)) world.byHand.blocks.add(productId === null ? customer : `${customer} ${productId}`)
+  },
+  async unblock(world, customer, chance) {
+    const own = [...world.byHand.blocks].filter((one) => one.split(' ')[0] === customer)
+    if (own.length === 0) return
+    const block = chance.pick(own)
+    const answer = await change(
+      world,
+      `DELETE /customers/${block.replace(' ', '/blocks/')}${block.includes(' ') ? '' : '/blocks'}?${ENV}`,
+      {},
+    )
+    if (isDone(answer)) world.byHand.blocks.delete(block)
+  },
+  async link(world, customer, chance) {
+    await change(world, `PUT /customers/${customer}/identities?${ENV}`, {
+      ...(chance.is(0.8) && { communityId: chance.is(0.9) ? communityIdOf(chance.below(OUTSIDERS)) : null }),
+      ...(chance.is(0.6) && {
+        messengerId: chance.is(0.9) ? String(messengerIdOf(chance.below(OUTSIDERS))) : null,
+      }),
+    })
+  },
+  async invite(world, customer) {
+    await world.operate(`POST /customers/${customer}/invites?${ENV}`, {})
+  },
+  async erase(world, customer, chance) {
+    if (!chance.is(0.6)) return
+    const answer = await insist(world, `DELETE /customers/${customer}?${ENV}`, { reason: 'asked to' })
+    // Begun is enough: whatever was sent again is about the same customer.
+    world.byHand.erased.add(customer)
+    trace(`erased: ${answer.status}`)
+  },
+  async replay(world, _, chance) {
+    await finishJob(world, `POST /replays?${ENV}`, { dryRun: chance.is(0.3) }, `/replays/:id?${ENV}`)
+  },
+  async rebuild(world) {
+    await finishJob(world, 'POST /rebuild', {}, '/rebuild')
+  },
+  async 'policy diff and apply'(world, _, chance) {
+    world.settings.policy = chance.pick(POLICIES)
+    await world.daemon.reload().catch(() => {})
+    await finishJob(world, 'POST /policy/diff', {}, '/policy/diff')
+    await finishJob(world, 'POST /policy/apply', {}, '/rebuild')
+  },
+  async 'import of an export'(world, _, chance) {
+    const { status, text } = await world.download(`/exports?${ENV}`)
+    if (status !== 200) return
+    // A tool that sends it in two parts.
+    const lines = text.split('\n').filter((line) => line !== '')
+    const cut = chance.below(lines.length + 1)
+    for (const part of [lines.slice(0, cut), lines.slice(cut)]) {
+      if (part.length === 0) continue
+      const imported = await world.upload(`/imports?${ENV}&withManual=true`, `${part.join('\n')}\n`)
+      trace(`imported: ${imported.status}`)
+    }
+  },
+  async backfill(world, _, chance) {
+    const done = await finishJob(
+      world,
+      `POST /backfills?${ENV}`,
+      { dryRun: chance.is(0.2) },
+      `/backfills/:id?${ENV}`,
+    )
+    trace(`backfill: ${done?.state}`)
+  },
+  async 'messages again'(world, _, chance) {
+    const webhook = chance.pick(world.receivers).id
+    world.byHand.replayed = true
+    const to = new Date(Date.now()).toISOString()
+    await insist(world, `POST /sync/messages/replay?${ENV}`, {
+      webhook,
+      from: '2026-01-01T00:00:00.000Z',
+      to,
+    })
+  },
+  async 'sync paused'(world, _, chance) {
+    await insist(world, 'POST /sync/pause', {})
+    await pause(chance.below(120_000))
+    await insist(world, 'POST /sync/resume', {})
+  },
+  async sweep(world) {
+    await world.operate(`POST /sync/run?${ENV}`, { sweep: true, retry: {} })
+  },
+  async doctor(world) {
+    await world.operate('GET /doctor')
+  },
+  async metrics(world) {
+    await world.download('/metrics')
+  },
+}
+
+/** What differs from the policy that the truth goes by; null: nothing. */
+const POLICIES: readonly (object | null)[] = [
+  null,
+  { failedRenewal: 'revoke' },
+  { canceled: 'period_end' },
+  { paidCycle: 'informs' },
+  { completed: 'keep', lapseAfter: '45d' },
+]
+
+export async function operateSomething(world: World, chance: Chance): Promise<void> {
+  const [name, act] = chance.pick(Object.entries(ACTS))
+  const customers = world.service.known()
+  if (customers.length === 0) return
+  const customer = chance.pick(customers)
+  trace(`operator ${name} ${customer}`)
+  await act(world, customer, chance)
+}

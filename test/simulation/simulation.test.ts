@@ -1,0 +1,40 @@
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { ROOT, runProgram, temporaryFolder } from '../world.js'
+
+/** `SIMULATION_SEEDS=2000 SIMULATION_DAYS=60 npx vitest run test/simulation` plays more, and longer ones. */
+const SEEDS = Number(process.env.SIMULATION_SEEDS ?? 100)
+const DAYS = process.env.SIMULATION_DAYS ?? '3'
+
+const simulate = (...args: readonly string[]) =>
+  runProgram(
+    [
+      process.execPath,
+      '--disable-warning=ExperimentalWarning',
+      ...['--import', join(ROOT, 'scripts', 'typescript.js')],
+      join(ROOT, 'test', 'simulation', 'main.ts'),
+      ...args,
+    ],
+    { folder: temporaryFolder() },
+  )
+
+it(`keeps every promise in ${SEEDS} worlds of ${DAYS} days, each drawn from its seed`, {
+  timeout: 3_600_000,
+}, async () => {
+  const { code, stdout, stderr } = await simulate(
+    ...['--minutes', '60', '--jobs', '2', '--seeds', String(SEEDS), '--days', DAYS],
+  )
+  expect({ stdout, stderr }).toEqual({ stdout: `${SEEDS} seeds of ${DAYS} days, 0 failures\n`, stderr: '' })
+  expect(code).toBe(0)
+})
+
+it('plays the same seed twice alike, whatever was played before', async () => {
+  const [alone, after] = await Promise.all([
+    simulate('--seed', '8', '--days', '3'),
+    simulate('--seed', '7', '--seeds', '2', '--days', '3'),
+  ])
+  const hashOf = ({ stdout }: { readonly stdout: string }) =>
+    /^seed 8: .* hash ([0-9a-f]{16})$/m.exec(stdout)?.[1]
+  expect(hashOf(alone)).toMatch(/./)
+  expect(hashOf(after)).toBe(hashOf(alone))
+})

@@ -1,0 +1,76 @@
+/* A story: what happens in a world, and when. It follows from a seed, and plays again with some of its steps alone. */
+
+import { type Chance, chanceOf, mixed } from './machine/chance.js'
+
+export const HOUR_MS = 3_600_000
+export const DAY_MS = 24 * HOUR_MS
+
+/** By how often each kind of step happens. */
+const WEIGHTS = {
+  act: 50,
+  operate: 16,
+  community: 14,
+  ask: 8,
+  audit: 5,
+  receiver: 4,
+  app: 2,
+  faults: 6,
+  kill: 5,
+  'kill at a statement': 6,
+  restart: 4,
+  'disk full': 2,
+  reload: 3,
+  'clock set': 2,
+} as const
+export type Kind = keyof typeof WEIGHTS | 'quiet'
+
+export interface Step {
+  /** Its place in the whole story. */
+  readonly number: number
+  /** Milliseconds since the beginning. */
+  readonly at: number
+  readonly kind: Kind
+  /** What it draws from. */
+  readonly seed: number
+}
+
+/** Steps of one moment begin together, and so many come at a time at most. */
+const TOGETHER_AT_MOST = 5
+/** On average. */
+const MOMENTS_A_DAY = 3
+const QUIET_EVERY_DAYS = 10
+
+export function storyOf(seed: number, days: number, kinds: readonly Kind[] | null = null): readonly Step[] {
+  const chance = chanceOf(mixed(seed, 2))
+  const names = (Object.keys(WEIGHTS) as (keyof typeof WEIGHTS)[]).filter(
+    (one) => kinds?.includes(one) ?? true,
+  )
+  const steps: Step[] = []
+  const add = (at: number, kind: Kind): void => {
+    const number = steps.length + 1
+    steps.push({ number, at: Math.floor(at), kind, seed: mixed(seed, 1_000 + number) })
+  }
+  let quietAt = QUIET_EVERY_DAYS * DAY_MS
+  for (let at = 0; ; ) {
+    at += -Math.log(1 - chance.draw()) * (DAY_MS / MOMENTS_A_DAY)
+    if (at > quietAt || at > days * DAY_MS) {
+      at = Math.min(quietAt, days * DAY_MS)
+      add(at, 'quiet')
+      if (at >= days * DAY_MS) return steps
+      quietAt += QUIET_EVERY_DAYS * DAY_MS
+      // All is quiet for as long as a delivery may be held back.
+      at += 2 * DAY_MS
+      continue
+    }
+    for (let count = 1 + chance.below(TOGETHER_AT_MOST); count > 0; count -= 1) add(at, kindOf(chance, names))
+  }
+}
+
+function kindOf(chance: Chance, names: readonly (keyof typeof WEIGHTS)[]): Kind {
+  let left = chance.below(names.reduce((sum, name) => sum + WEIGHTS[name], 0))
+  for (const name of names) {
+    left -= WEIGHTS[name]
+    if (left < 0) return name
+  }
+  return 'act'
+}

@@ -1,0 +1,254 @@
+/* A world from a seed: the payments service, the daemon, and those who live with both. */
+
+import { createHash } from 'node:crypto'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { EXAMPLE_POLICY } from '../../src/config/policy.js'
+import { migrate } from '../../src/store/migrate.js'
+import { openDatabase } from '../../src/store/sqlite/dialect.js'
+import { GUILD_ID } from '../platforms/discord-ids.js'
+import { createFolder } from '../setup/create-folder.js'
+import type { Probe } from './checks/audit.js'
+import { chanceOf, mixed, reseed } from './machine/chance.js'
+import { restartNetwork } from './machine/network.js'
+import { provideThreads } from './machine/threads.js'
+import { pass, restartTime, settled, until } from './machine/time.js'
+import { restartTrace } from './machine/trace.js'
+import { type SimulatedApp, startApp } from './parts/apps.js'
+import { type Communities, GROUP_ID, ROLES, startCommunities, TOKENS } from './parts/communities.js'
+import { createDaemonHost, type DaemonHost, type LogLine } from './parts/daemon.js'
+import { DAEMON_THREADS } from './parts/daemon-threads.js'
+import { type ByHand, nothingByHand } from './parts/operator.js'
+import { RECEIVER_SECRET, type SimulatedReceiver, startReceiver } from './parts/receivers.js'
+import { type SimulatedService, startSimulatedService } from './parts/service.js'
+
+export const DAEMON = 'http://127.0.0.1:4680'
+const OPERATOR_KEY = 'lk_simulated_operator'
+const APP_KEYS = { shop: 'lk_simulated_shop', blog: 'lk_simulated_blog' } as const
+const SECRETS = { v3: 'whsec_simulated_current', v2: 'whsec_simulated_legacy' } as const
+export const MINUTE_MS = 60_000
+
+const keyEntry = (name: string, key: string, more: object) => ({
+  name,
+  hash: `sha256:${createHash('sha256').update(key).digest('hex')}`,
+  ...more,
+})
+
+/** What is wrong: a promise was broken, or something happened that never may. */
+export class BrokenPromise extends Error {
+  readonly promise: string
+
+  constructor(promise: string, what: string) {
+    super(`${promise}: ${what}`)
+    this.promise = promise
+    this.name = 'BrokenPromise'
+  }
+}
+
+export interface World {
+  readonly daemon: DaemonHost
+  readonly service: SimulatedService
+  readonly settings: Settings
+  readonly byHand: ByHand
+  readonly communities: Communities
+  readonly receivers: readonly SimulatedReceiver[]
+  readonly apps: readonly SimulatedApp[]
+  /** What was answered about instants, to be asked again. */
+  readonly probes: Probe[]
+  /** What must never happen, as it is found. */
+  readonly broken: BrokenPromise[]
+  /** Asks the daemon as its operator. Status 0: it could not be reached. */
+  operate(
+    words: string,
+    body?: unknown,
+    headers?: object,
+  ): Promise<{ readonly status: number; readonly json: Json }>
+  download(path: string): Promise<{ readonly status: number; readonly text: string }>
+  upload(path: string, text: string): Promise<{ readonly status: number; readonly text: string }>
+  end(): Promise<void>
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: answers are looked at by what each step expects of them.
+export type Json = any
+
+/** What reloads change. */
+export interface Settings {
+  isTeamSilver: boolean
+  /** The receiver that gets nothing; null: each gets its messages. */
+  disabled: string | null
+  hasNextSecret: boolean
+  hasNextKey: boolean
+  /** How the policy differs from the one that the truth goes by; null: it does not. */
+  policy: object | null
+}
+
+const USUAL: Settings = {
+  ...{ isTeamSilver: false, disabled: null, hasNextSecret: false, hasNextKey: false, policy: null },
+}
+
+let template: string | null = null
+
+/** Made once: what each world begins with. */
+export async function prepareWorlds(): Promise<() => void> {
+  const folder = createFolder()
+  template = join(folder, 'template.db')
+  const db = openDatabase(template, { readOnly: false })
+  const done = migrate(db).then(() => db.destroy())
+  await until('the schema', done, MINUTE_MS)
+  provideThreads(DAEMON_THREADS)
+  return () => rmSync(folder, { recursive: true, force: true })
+}
+
+export async function createWorld(seed: number, heard: ((line: string) => void) | null): Promise<World> {
+  restartTime()
+  restartNetwork()
+  restartTrace(heard)
+  reseed(mixed(seed, 3))
+  const folder = createFolder()
+  const settings = { ...USUAL }
+  const broken: BrokenPromise[] = []
+  const onLog = ({ level, msg, ...fields }: LogLine): void => {
+    if (level !== 'error' && level !== 'fatal') return
+    if (EXPECTED_ERRORS.some((one) => one.test(`${msg} ${JSON.stringify(fields)}`))) return
+    broken.push(new BrokenPromise('nothing unexpected is logged', `${msg} ${JSON.stringify(fields)}`))
+  }
+  const report = (error: unknown): void =>
+    void broken.push(
+      new BrokenPromise('nothing fails', error instanceof Error ? `${error.stack}` : String(error)),
+    )
+  if (template === null) throw new Error('prepareWorlds comes first')
+  if (template === null) throw new Error('prepareWorlds comes first')
+  const endpoints = [
+    { url: `${DAEMON}/webhooks/sandbox`, secret: SECRETS.v3, generation: 'v3' },
+    { url: `${DAEMON}/webhooks/sandbox-legacy`, secret: SECRETS.v2, generation: 'v2' },
+  ] as const
+  const service = await until(
+    'the start of the service',
+    startSimulatedService('sandbox', seed, endpoints, report),
+    MINUTE_MS,
+  )
+  const communities = await until('the start of the platforms', startCommunities(), MINUTE_MS)
+  const chances = chanceOf(mixed(seed, 4))
+  const receivers = [
+    await until('a receiver', startReceiver('app', chances), MINUTE_MS),
+    await until('a receiver', startReceiver('crm', chances), MINUTE_MS),
+  ]
+  const config = () => configOf(settings, service, communities, receivers)
+  const daemon = createDaemonHost({ folder, template, config, onLog, onFailure: report })
+  await until('the start of the daemon', daemon.start(), MINUTE_MS)
+  const apps = [
+    await until('an app', startApp('shop', DAEMON, APP_KEYS.shop, 1_000), MINUTE_MS),
+    await until('an app', startApp('blog', DAEMON, APP_KEYS.blog, 4), MINUTE_MS),
+  ]
+  const ask = async (path: string, init: RequestInit) => {
+    try {
+      const headers = { Authorization: `Bearer ${OPERATOR_KEY}`, ...init.headers }
+      const response = await fetch(`${DAEMON}${path}`, { ...init, headers })
+      const text = await response.text()
+      if (response.status === 500) broken.push(new BrokenPromise('no request fails', `${path} ${text}`))
+      return { status: response.status, text }
+    } catch {
+      return { status: 0, text: '' }
+    }
+  }
+
+  return {
+    daemon,
+    service,
+    settings,
+    byHand: nothingByHand(),
+    communities,
+    receivers,
+    apps,
+    probes: [],
+    broken,
+    async operate(words, body, more = {}) {
+      const [method = '', path = ''] = words.split(' ')
+      const { status, text } = await ask(path, {
+        method,
+        headers: { 'Content-Type': 'application/json', ...more },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      })
+      return { status, json: text === '' ? null : JSON.parse(text) }
+    },
+    download: (path) => ask(path, {}),
+    upload: (path, body) =>
+      ask(path, { method: 'POST', headers: { 'Content-Type': 'application/x-ndjson' }, body }),
+    async end() {
+      daemon.end()
+      for (const app of apps) app.end()
+      await until('the end of the service', service.sandbox.stop(), MINUTE_MS)
+      // What libraries keep between requests ends by itself: the next world finds nothing of it.
+      await pass(10 * MINUTE_MS)
+      await settled()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+function configOf(
+  { isTeamSilver, disabled, hasNextSecret, hasNextKey, policy }: Settings,
+  { sandbox, products }: SimulatedService,
+  { discord, telegram }: Communities,
+  receivers: readonly SimulatedReceiver[],
+): object {
+  const environment = 'sandbox'
+  const role = (roleId: string) => ({ adapter: 'discord', guildId: GUILD_ID, roleId, environment })
+  const gold = { features: ['export', 'api'], targets: [role(ROLES.gold)] }
+  const silver = { features: ['export'], targets: [role(ROLES.silver)] }
+  const grouped = {
+    features: ['chat'],
+    targets: [{ adapter: 'telegram', groupId: String(GROUP_ID), environment }],
+  }
+  const endpoint = (secret: string) => ({
+    environment,
+    secrets: [secret, ...(hasNextSecret ? ['whsec_simulated_next'] : [])],
+  })
+  return {
+    server: { port: 4680 },
+    endpoints: { sandbox: endpoint(SECRETS.v3), 'sandbox-legacy': endpoint(SECRETS.v2) },
+    api: {
+      keys: [
+        keyEntry('operator', OPERATOR_KEY, {
+          scopes: ['read', 'write', 'events', 'metrics', 'admin'],
+          environments: ['live', 'sandbox'],
+        }),
+        ...Object.entries({ ...APP_KEYS, ...(hasNextKey && { next: 'lk_simulated_next' }) }).map(
+          ([name, key]) => keyEntry(name, key, { scopes: ['read'], environments: [environment] }),
+        ),
+      ],
+    },
+    policy: { ...EXAMPLE_POLICY, ...policy },
+    products: {
+      [products.pro]: gold,
+      [products.yearly]: gold,
+      [products.team]: isTeamSilver ? silver : { ...gold, targets: [...gold.targets, ...grouped.targets] },
+      [products.basic]: silver,
+      [products.course]: silver,
+      [products.coins]: grouped,
+      [products.book]: grouped,
+    },
+    sync: {
+      discord: { botToken: TOKENS.discord, apiUrl: discord.url },
+      telegram: { botToken: TOKENS.telegram, apiUrl: telegram.url },
+      webhooks: Object.fromEntries(
+        receivers.map(({ id, url }) => [
+          id,
+          {
+            url,
+            secret: RECEIVER_SECRET,
+            environments: [environment],
+            ...(id === 'crm' && { types: ['entitlement.granted', 'entitlement.revoked'] }),
+            disabled: id === disabled,
+          },
+        ]),
+      ),
+      removals: { atMost: 2, percent: 10 },
+    },
+    provider: { sandbox: { baseUrl: sandbox.url, apiKey: sandbox.key, legacy: true } },
+    log: { level: 'info' },
+  }
+}
+
+/** What a daemon says where the world gives it reason to. */
+const EXPECTED_ERRORS: readonly RegExp[] = [/database or disk is full/]
