@@ -12,6 +12,8 @@ export function writersSideBySide({ isShared, integer, text }: ColumnTypes): Mig
   return {
     async up(db: Kysely<unknown>) {
       if (!isShared) return
+      // Renaming waits for all who read the table, such as a dump, and everybody else waits behind it.
+      await sql`set local lock_timeout = '3s'`.execute(db)
       await sql`create sequence event_seqs`.execute(db)
       await sql`select setval('event_seqs', max(seq)) from events having max(seq) > 0`.execute(db)
       await sql`alter table changes rename to change_log`.execute(db)

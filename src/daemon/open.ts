@@ -9,7 +9,7 @@ import { assertCanListen } from '../handlers/listeners.js'
 import { createMetrics } from '../operations/metrics.js'
 import { createPulse } from '../operations/pulse.js'
 import type { PaymentsApiOptions } from '../payments-api/client.js'
-import { changeLogEpoch, formatCursor, isLogBehind, latestCursor, readChangePage } from '../store/changes.js'
+import { changeLogEpoch, formatCursor, logEnd, readChangePage } from '../store/changes.js'
 import { policyInForce } from '../store/settings.js'
 import { openStore } from '../store/sqlite/store.js'
 import type { Tracing } from '../tracing.js'
@@ -70,7 +70,10 @@ export async function openParts(config: Config, deps: DaemonDeps, started: Start
   const pulse = createPulse(clock)
   const changeStream = createChangeStream({
     readChangePage: (query) => readChangePage(db, query),
-    readCursor: async () => formatCursor(await changeLogEpoch(db), await latestCursor(db)),
+    async readEnd() {
+      const [epoch, { cursor, isBehind }] = [await changeLogEpoch(db), await logEnd(db)]
+      return { cursor: formatCursor(epoch, cursor), isBehind }
+    },
     catalog: current.forRoutes.catalog,
     log,
   })
@@ -79,7 +82,7 @@ export async function openParts(config: Config, deps: DaemonDeps, started: Start
   const wakeAll = () => {
     for (const one of wakes) one()
   }
-  const watch = createLogWatch({ isBehind: () => isLogBehind(db), wake: wakeAll })
+  const watch = createLogWatch({ readEnd: () => logEnd(db), wake: wakeAll, log })
   started.add('logWatch', watch.stop)
   return {
     config,

@@ -15,7 +15,7 @@ import {
 } from '../ingest/locks.js'
 import { writeAccess } from '../ingest/settle.js'
 import { NORMALIZER_VERSION } from '../provider/event.js'
-import { latestCursor, loadChanges } from '../store/changes.js'
+import { loadChanges, newestCursor, PLACES } from '../store/changes.js'
 import { replacePerson } from '../store/customers.js'
 import { alone, beside, engineOf, inSnapshot } from '../store/engine.js'
 import { newestSeq } from '../store/event-walk.js'
@@ -98,16 +98,16 @@ export async function applyPlan(
     settlePerson: (trx, { record, references, ...key }) => replacePerson(trx, key, record, references),
   }
   await runPass(pass, work, pace)
-  // Alone, so that all changes of the job can be read afterwards.
-  await alone(db, async (trx) => {
+  const newest = await alone(db, async (trx) => {
     await clearJob(trx)
     if (isWhole(plan.scope) && plan.scope.length === ENVIRONMENTS.length)
       await saveRulesVersion(trx, RULES_VERSION)
+    return newestCursor(trx)
   })
   onProgress(begun.job.newest, begun.job.newest)
   return {
     counts: pass.counts(),
-    access: summarise(await changesSince(begun.job.changesAfter, db), plan.sampleSize),
+    access: summarise(await changesBetween(begun.job.changesAfter, newest, db), plan.sampleSize),
     customers: [],
     differences: { count: 0, named: [] },
   }
@@ -131,7 +131,7 @@ async function begin(trx: Tx, { scope, endpoints, policy: given }: ApplyPlan) {
     newest: await newestSeq(trx),
     reached: 0,
     counts: NOTHING_READ,
-    changesAfter: await latestCursor(trx),
+    changesAfter: await newestCursor(trx),
   }
   const isSame = (['scope', 'endpoints', 'policy', 'normalizerVersion'] as const).every((name) =>
     isDeepStrictEqual(before?.[name], fresh[name]),
@@ -224,20 +224,31 @@ async function inLockedTurn<Found extends { readonly groups: readonly FoundGroup
   let held = locksOf(seen.groups)
   while (held.size <= LOCKS_AT_MOST) {
     try {
-      return await beside(db, async (trx) => {
+      const isSettled = await beside(db, async (trx) => {
         await engineOf(trx).lock(trx, [...held.keys()])
         const found = await find(trx, clock())
         const locks = createLocks(held)
         for (const lock of locksOf(found.groups).values()) locks.need(lock)
         locks.assertHeld()
+        if (changesIn(found.groups) > PLACES) return false
         await settle(trx, found)
+        return true
       })
+      if (isSettled) return undefined
+      break
     } catch (error) {
       if (!(error instanceof NotLockedError)) throw error
       held = new Map([...held, ...error.missing.map((lock) => [lockName(lock), lock] as const)])
     }
   }
   return settleAlone()
+}
+
+/** At most so many changes are appended. */
+function changesIn(groups: readonly FoundGroup[]): number {
+  return groups
+    .flatMap(({ differences: { access } }) => [...access.values()])
+    .reduce((sum, { differences }) => sum + differences.length, 0)
 }
 
 function hasDifferences({ differences: { events, links, unlinked, sources, access } }: FoundGroup): boolean {
@@ -274,10 +285,10 @@ function locksOf(groups: readonly FoundGroup[]): ReadonlyMap<string, Lock> {
 const CHANGES_AT_ONCE = 1_000
 
 /** The changes of a job since it began, however often it was interrupted: each entitlement before it and now. */
-async function changesSince(cursor: number, db: Db): Promise<readonly AccessDifference[]> {
+async function changesBetween(from: number, upTo: number, db: Db): Promise<readonly AccessDifference[]> {
   const found = new Map<string, AccessDifference>()
-  for (let after: number | undefined = cursor; after !== undefined; ) {
-    const changes = await loadChanges(db, null, after, CHANGES_AT_ONCE)
+  for (let after: number | undefined = from; after !== undefined; ) {
+    const changes = await loadChanges(db, null, after, CHANGES_AT_ONCE, { upTo })
     for (const { environment, customerId, productId, cause, ...change } of changes) {
       if (cause.kind !== 'rebuild') continue
       const name = JSON.stringify([environment, customerId, productId])

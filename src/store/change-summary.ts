@@ -102,7 +102,7 @@ async function countActive(db: Db, environment: Environment, productId: string |
 
 async function nextChangeAt(db: Db, environment: Environment, from: number): Promise<number | null> {
   const { rows } = await sql<{ at: number }>`
-    select at from changes where environment = ${environment} and at >= ${from} order by at limit 1`.execute(
+    select at from ${sql.table(engineOf(db).changeLog)} where environment = ${environment} and at >= ${from} order by at limit 1`.execute(
     db,
   )
   return rows[0]?.at ?? null
@@ -125,14 +125,14 @@ async function countTurns(
     cursor,
   }: Pick<SummaryQuery, 'environment' | 'productId'> & Record<'day' | 'cursor', number>,
 ) {
-  const { fieldIn } = engineOf(db)
+  const { changeLog, fieldIn } = engineOf(db)
   const isAsked = allOf(
     sql`environment = ${environment} and at >= ${day} and at < ${day + DAY_MS} and cursor <= ${cursor}`,
     productId === undefined ? undefined : sql`product_id = ${productId}`,
   )
   const { rows } = await sql<Turns>`
     select ${fieldIn('after', 'active')} as "isActive", ${fieldIn('after', 'status')} as status, count(*) as count
-    from changes where ${isAsked} and ${fieldIn('before', 'active')} <> ${fieldIn('after', 'active')}
+    from ${sql.table(changeLog)} where ${isAsked} and ${fieldIn('before', 'active')} <> ${fieldIn('after', 'active')}
     group by 1, 2`.execute(db)
   return rows
 }

@@ -8,12 +8,12 @@ import {
   appendChanges,
   changeLogEpoch,
   ensureChangeLogEpoch,
-  isLogBehind,
   latestCursor,
   loadChanges,
+  logEnd,
   type NewChange,
 } from '../../src/store/changes.js'
-import { beside } from '../../src/store/engine.js'
+import { beside, engineOf } from '../../src/store/engine.js'
 import { openPostgres } from '../../src/store/postgres/dialect.js'
 import { settleNumbers } from '../../src/store/postgres/numbers.js'
 import type { Database } from '../../src/store/schema.js'
@@ -77,11 +77,37 @@ describe('the change log', () => {
     const end = await beginAppend(db, 2)
     await append(db, change(3))
     expect(await customersAfter(db, 0)).toEqual(['cus_1'])
-    expect(await isLogBehind(db)).toBe(true)
+    expect(await logEnd(db)).toMatchObject({ isBehind: true })
     const reached = await latestCursor(db)
     await end('commit')
     expect(await customersAfter(db, reached)).toEqual(['cus_2', 'cus_3'])
-    expect(await isLogBehind(db)).toBe(false)
+    expect(await logEnd(db)).toMatchObject({ isBehind: false })
+  })
+
+  it('has what waited for a transaction after it, also by the holder of a lease', async () => {
+    const { db, url } = await newDatabase()
+    await sql`insert into settings values ('lease.test', 'holder 1')`.execute(db)
+    const fenced = openPostgres({ url, connections: 10, statementTimeoutMs: 5_000 }, 'write', {
+      holding: { lease: 'lease.test', holder: 'holder' },
+    })
+    const appendLocked = (own: Kysely<Database>, n: number, meanwhile: () => Promise<void> | undefined) =>
+      beside(own, async (trx) => {
+        await engineOf(trx).lock(trx, ['the same'])
+        await sql`select 1`.execute(trx)
+        await meanwhile()
+        await appendChanges(trx, [change(n)])
+      })
+    let waiting: Promise<void> | undefined
+    await appendLocked(db, 1, () => {
+      waiting = appendLocked(fenced, 2, () => undefined)
+      return eventually(async () => {
+        const { rows } = await sql`select from pg_locks where not granted`.execute(db)
+        expect(rows).toHaveLength(1)
+      })
+    })
+    await waiting
+    expect(await customersAfter(db, 0)).toEqual(['cus_1', 'cus_2'])
+    await fenced.destroy()
   })
 
   it('goes on once that one has ended without a change', async () => {

@@ -43,7 +43,8 @@ const WRITER_LOCK = 4_680_468_046
 /** A sender waits 5 s for its answer: by then it should know that the store cannot be reached. */
 const CONNECT_TIMEOUT_MS = 3_000
 
-const START_TIMEOUT_MS = 15_000
+/** Its statements may take long; but a process that stops within a transaction must not hold up all others for ever. */
+const STARTING = { connectionTimeoutMillis: 15_000, idle_in_transaction_session_timeout: 60_000 }
 
 /** Shorter, so that a delivery is tried again before its sender gives up. */
 const LOCK_TIMEOUT_MS = 2_000
@@ -86,7 +87,7 @@ export interface OpenOptions {
   readonly most?: number
   /** What every commit of a writer announces to all that listen: that this process has written. */
   readonly announcing?: string
-  /** The setting, and the beginning of its value, without which no transaction begins: a lease, and its holder. */
+  /** The setting, and the beginning of its value, without which nothing is committed: a lease, and its holder. */
   readonly holding?: { readonly lease: string; readonly holder: string }
 }
 
@@ -127,7 +128,7 @@ export function openPostgres(
     max: purpose === 'read' ? connections - writers - OTHER_CONNECTIONS : (options.most ?? writers),
     pipeline: true,
     // A start waits for its turn, and for a busy server.
-    ...(purpose === 'migrate' ? { connectionTimeoutMillis: START_TIMEOUT_MS } : timeouts),
+    ...(purpose === 'migrate' ? STARTING : timeouts),
     options: `${KEEPALIVE} ${OPTIONS[purpose]}`,
     types: { getTypeParser: parserOf },
   })
@@ -279,7 +280,7 @@ class Compiler extends PostgresQueryCompiler {
 class PoolDriver implements Driver {
   readonly #pool: pg.Pool
   readonly #purpose: Purpose
-  readonly #fence: string | null
+  readonly #holding: OpenOptions['holding']
   readonly #announcing: string | undefined
   /** Until then, further commits are announced with the last one. */
   #announceSoon: NodeJS.Timeout | undefined
@@ -292,7 +293,7 @@ class PoolDriver implements Driver {
   ) {
     this.#pool = pool
     this.#purpose = purpose
-    this.#fence = holding === undefined ? null : ifHeld(holding)
+    this.#holding = holding
     this.#announcing = announcing
     this.#errorFor = (error) => errorFor(withCode(error))
   }
@@ -315,12 +316,12 @@ class PoolDriver implements Driver {
     const isBeside = isolationLevel === 'read committed'
     connection.isBeside = isBeside
     const begin = connection.onlyReads ? BEGIN_READ_ONLY : isBeside ? BEGIN_BESIDE : BEGIN[this.#purpose]
+    const holding = connection.onlyReads ? undefined : this.#holding
     // What follows is executed after it, and fails if it does.
-    if (isBeside && this.#fence === null) return connection.runAhead(begin)
+    if (isBeside && holding === undefined) return connection.runAhead(begin)
     try {
-      const last = await connection.run(`${begin}${connection.onlyReads ? '' : (this.#fence ?? '')}`)
-      const isLost = this.#fence !== null && !connection.onlyReads && last?.rows.length === 0
-      if (isLost) throw new LatchkeyError('store_unavailable', LOST)
+      const last = await connection.run(`${begin}${holding === undefined ? '' : `; ${isHeld(holding)}`}`)
+      if (holding !== undefined && last?.rows.length === 0) throw lost()
     } catch (error) {
       // It has begun, and did not get the lock, or may not have it any more.
       await this.rollbackTransaction(connection).catch(() => {})
@@ -331,12 +332,23 @@ class PoolDriver implements Driver {
   async commitTransaction(connection: PooledConnection): Promise<void> {
     const isAnnounced = this.#announcing !== undefined && !connection.onlyReads
     const isAlone = isAnnounced && !connection.isBeside
+    if (this.#holding !== undefined && !connection.onlyReads) await this.#keepHeld(connection, this.#holding)
     // It ends so after a failed statement, whose error somebody has caught.
     const last = await connection.run(isAlone ? `${announce(this.#announcing)}; commit` : 'commit')
     if (last?.command === 'ROLLBACK') throw connection.failure ?? new AbortedTransactionError()
     if (!isAnnounced || isAlone) return
     // In the transaction, it would have all commits of the server wait for each other.
     this.#announceSoon ??= setTimeout(() => void this.#announce(), ANNOUNCE_AFTER_MS)
+  }
+
+  /**
+   * At the end, so that a holder who was stopped for a while commits nothing once another has taken over: nobody takes
+   * over from here to the commit. Not at the beginning: locking the row gives the transaction its number, which must be
+   * later than those of the transactions that it waits for.
+   */
+  async #keepHeld(connection: PooledConnection, holding: Holding): Promise<void> {
+    const kept = await connection.run(`${isHeld(holding)} for key share`)
+    if (kept?.rows.length === 0) throw lost()
   }
 
   /** If it fails, others look by themselves. */
@@ -382,14 +394,13 @@ const BEGIN_READ_ONLY = [
   ...BY_KEY.map((name) => `set local ${name} = off`),
 ].join('; ')
 
-const LOST = 'Another instance has taken this over.'
+const lost = () => new LatchkeyError('store_unavailable', 'Another instance has taken this over.')
 
-/**
- * In the transaction, so that a holder who was stopped for a while writes nothing once another has taken over. Nobody
- * takes over before it ends; renewing changes no key, and need not wait.
- */
-function ifHeld({ lease, holder }: NonNullable<OpenOptions['holding']>): string {
-  return `; select key from settings where key = '${lease}' and value like '${holder} %' for key share`
+type Holding = NonNullable<OpenOptions['holding']>
+
+/** A row, if the lease is still its holder's. Renewing it changes no key, and waits for nobody who shares that. */
+function isHeld({ lease, holder }: Holding): string {
+  return `select key from settings where key = '${lease}' and value like '${holder} %'`
 }
 
 const IN_FAILED_TRANSACTION = '25P02'

@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import type { Policy } from '../../entitlements/policy.js'
 import { LatchkeyError } from '../../errors.js'
 import { ensureChangeLogEpoch } from '../changes.js'
-import { guardedWriter, isStoreBroken, placeIn, unavailable } from '../engine.js'
+import { guardedWriter, hasCode, isStoreBroken, placeIn, unavailable } from '../engine.js'
 import { migrate } from '../migrate.js'
 import type { Db } from '../schema.js'
 import { ensureConsoleSecret, ensurePolicy } from '../settings.js'
@@ -129,8 +129,12 @@ export async function findWeaknesses(db: Db): Promise<readonly string[]> {
   ]
 }
 
+const LOCKED = /^55P03$/
+
 function cannotUse({ url }: PostgresOptions, cause: unknown): unknown {
   if (cause instanceof LatchkeyError || !(cause instanceof Error)) return cause
-  const message = `${placeIn(url)} can't be used: ${cause.message}. Check database.url, and the server.`
+  const message = hasCode(cause, LOCKED)
+    ? `The schema of ${placeIn(url)} can't be changed while another program reads its tables. End it, or wait for it to end (it may be a dump), and start again.`
+    : `${placeIn(url)} can't be used: ${cause.message}. Check database.url, and the server.`
   return new LatchkeyError('store_unavailable', message, { cause })
 }
