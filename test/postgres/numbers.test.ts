@@ -1,6 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 import pg from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { MIGRATIONS } from '../../migrations/index.js'
 import { NEVER_GRANTED } from '../../src/entitlements/entitlement.js'
 import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
 import { createBatchWriter } from '../../src/ingest/commit.js'
@@ -14,8 +15,10 @@ import {
   type NewChange,
 } from '../../src/store/changes.js'
 import { beside, engineOf } from '../../src/store/engine.js'
+import { migrate } from '../../src/store/migrate.js'
 import { openPostgres } from '../../src/store/postgres/dialect.js'
 import { settleNumbers } from '../../src/store/postgres/numbers.js'
+import { openPostgresStore } from '../../src/store/postgres/store.js'
 import type { Database } from '../../src/store/schema.js'
 import { grantOf } from '../ingest/wire.js'
 import { eventually } from '../setup/eventually.js'
@@ -134,8 +137,12 @@ describe('the change log', () => {
     const own = Object.assign(new URL(url), { username: user, password: 'reader' })
     const reader = new pg.Client({ connectionString: own.href })
     await reader.connect()
+    // One that ends while the log is read is waited for, since nobody can tell any more where it was.
     for (const client of [owner, reader])
-      expect((await client.query('select customer_id from changes')).rows).toEqual([{ customer_id: 'cus_1' }])
+      await eventually(async () => {
+        const { rows } = await client.query('select customer_id from changes')
+        expect(rows).toEqual([{ customer_id: 'cus_1' }])
+      })
     await other.query('rollback')
     await owner.query(`drop owned by ${user}; drop role ${user}`)
     for (const client of [other, owner, reader]) await client.end()
@@ -171,6 +178,25 @@ describe('the change log', () => {
     const settled = await changeLogEpoch(db)
     await settleNumbers(db)
     expect(await changeLogEpoch(db)).toBe(settled)
+  })
+
+  it('is not made of an older one while another program reads that', async () => {
+    const options = await postgresAt('an older change log', undefined, 'template0')
+    const older = openPostgres(options, 'migrate')
+    await migrate(
+      older,
+      MIGRATIONS.filter(({ name }) => name < '0016'),
+    )
+    await older.destroy()
+    const reader = new pg.Client({ connectionString: options.url })
+    await reader.connect()
+    await reader.query('begin; select from changes')
+    const open = () => openPostgresStore(options, DOCUMENTED_POLICY, (db) => ({ close: () => db.destroy() }))
+    await expect(open()).rejects.toThrow('while another program reads its tables')
+    await reader.query('rollback')
+    const store = await open()
+    expect(await latestCursor(store.reader)).toBe(0)
+    await Promise.all([store.close(), reader.end()])
   })
 
   it('takes what an older version appends, at its end', async () => {

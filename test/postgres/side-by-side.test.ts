@@ -11,7 +11,7 @@ import { type Change, loadChanges } from '../../src/store/changes.js'
 import type { DeliveryInput } from '../../src/store/events.js'
 import { openPostgres } from '../../src/store/postgres/dialect.js'
 import type { Database } from '../../src/store/schema.js'
-import { policyInForce, savePolicy } from '../../src/store/settings.js'
+import { policyInForce, savePolicy, setSetting } from '../../src/store/settings.js'
 import { openDatabase } from '../../src/store/sqlite/dialect.js'
 import { byHand } from '../entitlements/events.js'
 import { policies } from '../entitlements/policies.js'
@@ -54,6 +54,9 @@ async function slowCommits(db: Kysely<Database>): Promise<void> {
 
 const COMMIT_AT_MOST_S = 0.006
 
+/** As the daemon that rebuilds has it. */
+const HOLDING = { lease: 'lease.recompute', holder: 'this one' }
+
 interface Interleaving {
   readonly batches: readonly (readonly DeliveryInput[])[]
   readonly before: Policy
@@ -70,8 +73,12 @@ async function stateSideBySide({ batches, before, policy, pauses, switchAfter }:
   await slowCommits(db)
   const open = (most: number) => openPostgres(options, 'write', { most })
   const writers = Array.from({ length: INSTANCES }, () => open(UNDER_WAY))
-  const [other, reader] = [open(2), open(1)]
-  await db.transaction().execute((trx) => savePolicy(trx, before))
+  const [other, reader] = [open(1), open(1)]
+  await db.transaction().execute(async (trx) => {
+    await savePolicy(trx, before)
+    await setSetting(trx, HOLDING.lease, `${HOLDING.holder} 0`)
+  })
+  const rebuilding = openPostgres(options, 'write', { most: 2, holding: HOLDING })
   const clock = () => NOW
   let begun = 0
   let paused = 0
@@ -97,7 +104,7 @@ async function stateSideBySide({ batches, before, policy, pauses, switchAfter }:
   const switching = async () => {
     while (begun < Math.min(switchAfter, batches.length)) await wait(1)
     await applyPlan(
-      { db: other, clock, pace: { eventsPerTurn: 20, eventsPerSave: 20 } },
+      { db: rebuilding, clock, pace: { eventsPerTurn: 20, eventsPerSave: 20 } },
       { ...REBUILD, policy },
     )
     await finishErasures(other, clock)
@@ -121,7 +128,7 @@ async function stateSideBySide({ batches, before, policy, pauses, switchAfter }:
   const state = await wholeState(db)
   const logged = await db.selectFrom('change_log').select('cursor').orderBy('cursor').execute()
   const { differences } = await compareStored(db, VERIFY, { clock })
-  for (const one of [db, ...writers, other, reader]) await one.destroy()
+  for (const one of [db, ...writers, rebuilding, other, reader]) await one.destroy()
   return { state, seen, cursors: logged.map(({ cursor }) => cursor), differences }
 }
 
