@@ -39,13 +39,14 @@ const databaseUrlSchema = z.string().superRefine((url, context) => {
 
 /** Leases and their holders take three connections, listening takes one, and questions need two or more. */
 const NOT_FOR_DELIVERIES = 6
+const LEAST_CONNECTIONS = 10
 
 export const databaseSchema = z
   .strictObject({
     url: databaseUrlSchema.default('sqlite:./data/latchkey.db'),
     connections: z
       .int()
-      .min(10)
+      .min(LEAST_CONNECTIONS)
       .max(1_000)
       .default(16)
       .describe('How many connections to PostgreSQL each daemon opens, at most.'),
@@ -60,8 +61,9 @@ export const databaseSchema = z
       .prefault('30s'),
   })
   .superRefine(({ connections, writers }, context) => {
-    if (connections >= writers + NOT_FOR_DELIVERIES) return
-    const message = `must be at least ${writers + NOT_FOR_DELIVERIES}: database.writers and ${NOT_FOR_DELIVERIES} more`
+    const least = writers + NOT_FOR_DELIVERIES
+    if (connections < LEAST_CONNECTIONS || connections >= least) return
+    const message = `must be at least ${least}: database.writers, and ${NOT_FOR_DELIVERIES} more`
     context.addIssue({ code: 'custom', path: ['connections'], message })
   })
   .transform(({ statementTimeout, ...database }) => ({ ...database, statementTimeoutMs: statementTimeout }))
