@@ -67,18 +67,33 @@ interface Interleaving {
   readonly switchAfter: number
 }
 
-async function stateSideBySide({ batches, before, policy, pauses, switchAfter }: Interleaving) {
+/** The connections of some instances, for one history after the other. */
+async function openInstances() {
   const [db] = (await emptyStores(1)) as readonly [Kysely<Database>]
-  const options = await postgresOfHistories()
   await slowCommits(db)
+  const options = await postgresOfHistories()
   const open = (most: number) => openPostgres(options, 'write', { most })
   const writers = Array.from({ length: INSTANCES }, () => open(UNDER_WAY))
   const [other, reader] = [open(1), open(1)]
+  const rebuilding = openPostgres(options, 'write', { most: 2, holding: HOLDING })
+  const opened = [db, ...writers, other, reader, rebuilding]
+  onTestFinished(async () => {
+    for (const one of opened) await one.destroy()
+  })
+  return { db, writers, other, reader, rebuilding }
+}
+
+type Instances = Awaited<ReturnType<typeof openInstances>>
+
+async function stateSideBySide(
+  { db, writers, other, reader, rebuilding }: Instances,
+  { batches, before, policy, pauses, switchAfter }: Interleaving,
+) {
+  for (const emptied of await emptyStores(1)) await emptied.destroy()
   await db.transaction().execute(async (trx) => {
     await savePolicy(trx, before)
     await setSetting(trx, HOLDING.lease, `${HOLDING.holder} 0`)
   })
-  const rebuilding = openPostgres(options, 'write', { most: 2, holding: HOLDING })
   const clock = () => NOW
   let begun = 0
   let paused = 0
@@ -128,7 +143,6 @@ async function stateSideBySide({ batches, before, policy, pauses, switchAfter }:
   const state = await wholeState(db)
   const logged = await db.selectFrom('change_log').select('cursor').orderBy('cursor').execute()
   const { differences } = await compareStored(db, VERIFY, { clock })
-  for (const one of [db, ...writers, rebuilding, other, reader]) await one.destroy()
   return { state, seen, cursors: logged.map(({ cursor }) => cursor), differences }
 }
 
@@ -199,11 +213,12 @@ it('ends as in a store of one writer, and tells every change once and in order, 
   timeout: 120_000 + HISTORIES * 20_000,
 }, async () => {
   let done = 0
+  const instances = await openInstances()
   onTestFinished(() => void process.stdout.write(`${done} histories side by side\n`))
   await fc.assert(
     fc.asyncProperty(cases, async ({ deliveries, ...interleaving }) => {
       const inOrder = await stateInOrder(deliveries, interleaving.policy)
-      const { state, seen, cursors, differences } = await stateSideBySide(interleaving)
+      const { state, seen, cursors, differences } = await stateSideBySide(instances, interleaving)
       done += 1
       expect(differences).toEqual({ count: 0, named: [] })
       expect(state).toEqual(inOrder)
