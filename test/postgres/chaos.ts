@@ -94,8 +94,7 @@ export async function startChaos(
       if (fault === 'kill') {
         await kill(daemon)
         await wait(Math.min(ms, 1_000))
-        // Again, as a supervisor would: the machine may be busy.
-        daemon = await serve(folder, env).catch(() => serve(folder, env))
+        daemon = await serveAgain(() => serve(folder, env))
       } else if (fault === 'stop') {
         const stop = { from: Date.now(), until: Number.POSITIVE_INFINITY }
         stops.push(stop)
@@ -134,6 +133,17 @@ export async function startChaos(
     faults,
     folder: shared,
     url: `http://127.0.0.1:${(await openBalancer(instances)).port}`,
+  }
+}
+
+/** As a supervisor would: the machine may be busy, and the database be restarted meanwhile. */
+async function serveAgain(start: () => Promise<ServedDaemon>, left = 5): Promise<ServedDaemon> {
+  try {
+    return await start()
+  } catch (error) {
+    if (left === 0) throw error
+    await wait(500)
+    return serveAgain(start, left - 1)
   }
 }
 
