@@ -8,6 +8,10 @@ import { deliver } from '../stories.js'
 import { type AskedDaemon, act, configuredFolder, MAY_ALL, type ServedDaemon, serve } from '../world.js'
 
 const SECRET = 'whsec_killed_0123456789'
+/**
+ * What is killed with which commit. What is stored before one of them was stored after an earlier one, so each is tried
+ * at one moment; `BOTH_MOMENTS=1` tries both.
+ */
 const POINTS = [
   ['chargebacks are known', "select 1 from backfill_records where kind = 'chargeback'"],
   ['a page of subscriptions is read', "select 1 from backfill_records where kind = 'subscription'"],
@@ -18,6 +22,7 @@ const POINTS = [
   ['what no list showed was asked for', "select 1 from backfill_records where id = 'HIDDEN'"],
   ['it is to be added up', 'select 1 from settings where value like \'%"phase":"result"%\''],
 ] as const
+const MOMENTS = ['before', 'after'] as const
 
 /** A daemon that heard what was told. */
 async function listening({ relay, told }: Market, env: Readonly<Record<string, string>> = {}) {
@@ -52,26 +57,30 @@ async function outcome(daemon: ServedDaemon, id: string): Promise<Json> {
   return { summary: { ...summary, access: { ...counts, changed } }, events }
 }
 
-it.each(['before', 'after'] as const)(
-  'a backfill that is killed goes on, and ends as one that was not: %s the commit with which',
-  async (moment) => {
-    const market = await openMarket()
-    const hidden = String(market.ids.settled?.id)
-    market.relay.after = (_, json) => {
-      const items = json.data?.items?.filter(({ id }: Json) => id !== hidden)
-      return items === undefined ? json : { ...json, data: { ...json.data, items } }
-    }
-    const { daemon: whole } = await listening(market)
-    const wanted = await outcome(whole, (await begin(whole)).id)
-    expect(wanted.summary).toMatchObject({ stored: { total: 10 }, read: { payments: 11, subscriptions: 4 } })
+it('a backfill that is killed goes on, and ends as one that was not', async () => {
+  const market = await openMarket()
+  const hidden = String(market.ids.settled?.id)
+  market.relay.after = (_, json) => {
+    const items = json.data?.items?.filter(({ id }: Json) => id !== hidden)
+    return items === undefined ? json : { ...json, data: { ...json.data, items } }
+  }
+  const { daemon: whole } = await listening(market)
+  const wanted = await outcome(whole, (await begin(whole)).id)
+  expect(wanted.summary).toMatchObject({ stored: { total: 10 }, read: { payments: 11, subscriptions: 4 } })
 
-    for (const [point, query] of POINTS) {
-      const { env, arm } = killAtCommit(moment, query.replace('HIDDEN', hidden))
-      const { folder, daemon } = await listening(market, env)
-      arm()
-      const { id } = await begin(daemon)
-      expect(await daemon.exit, point).toMatchObject({ code: null })
-      expect(await outcome(await serve(folder), id), point).toEqual(wanted)
-    }
-  },
-)
+  const kills = POINTS.flatMap(([point, query], at) => {
+    const moments: readonly (typeof MOMENTS)[number][] = process.env.BOTH_MOMENTS
+      ? MOMENTS
+      : [at % 2 === 0 ? 'before' : 'after']
+    return moments.map((moment) => ({ moment, point, query: query.replace('HIDDEN', hidden) }))
+  })
+  for (const { moment, point, query } of kills) {
+    const when = `killed ${moment} the commit with which ${point}`
+    const { env, arm } = killAtCommit(moment, query)
+    const { folder, daemon } = await listening(market, env)
+    arm()
+    const { id } = await begin(daemon)
+    expect(await daemon.exit, when).toMatchObject({ code: null })
+    expect(await outcome(await serve(folder), id), when).toEqual(wanted)
+  }
+})

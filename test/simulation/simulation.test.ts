@@ -4,7 +4,7 @@ import { ROOT, runProgram, temporaryFolder } from '../world.js'
 
 /** `SIMULATION_SEEDS=2000 SIMULATION_DAYS=60 npx vitest run test/simulation` plays more, and longer ones. */
 const SEEDS = Number(process.env.SIMULATION_SEEDS ?? 100)
-const DAYS = process.env.SIMULATION_DAYS ?? '3'
+const DAYS = process.env.SIMULATION_DAYS ?? '1'
 
 const simulate = (...args: readonly string[]) =>
   runProgram(
