@@ -3,6 +3,8 @@ import type { Migration } from 'kysely/migration'
 
 /** How one database writes what the tables are made of; a migration names only what it needs. */
 export interface ColumnTypes {
+  /** Whether several processes write there, also at a time. */
+  readonly isShared: boolean
   /** Ids, words and JSON. Equal only if every character is. */
   readonly text: RawBuilder<unknown>
   /** Counts, instants in epoch milliseconds, and booleans as 0 and 1. */

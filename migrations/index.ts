@@ -13,6 +13,7 @@ import { backfills } from './0012-backfills.js'
 import { askedRecords } from './0013-asked-records.js'
 import { userNames } from './0014-user-names.js'
 import { longLookups } from './0015-long-lookups.js'
+import { writersSideBySide } from './0016-writers-side-by-side.js'
 import type { NamedMigration } from './column-types.js'
 
 /** Every step of the schema, oldest first. Append only. */
@@ -32,4 +33,5 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0013-asked-records', create: askedRecords },
   { name: '0014-user-names', create: userNames },
   { name: '0015-long-lookups', create: longLookups },
+  { name: '0016-writers-side-by-side', create: writersSideBySide },
 ]

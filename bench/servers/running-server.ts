@@ -13,7 +13,7 @@ export interface RunningServer {
 
 /** Starts one of the servers beside this file, in a process of its own. */
 export async function startServer(
-  name: 'bare-http' | 'bare-express' | 'payment-records' | 'obvious-receiver' | 'stripe-sync',
+  name: 'bare-http' | 'bare-express' | 'distance' | 'payment-records' | 'obvious-receiver' | 'stripe-sync',
   ...args: string[]
 ): Promise<RunningServer> {
   const child = fork(new URL(`${name}.ts`, import.meta.url), args)

@@ -32,11 +32,18 @@ const CONFIG = {
   policy: EXAMPLE_POLICY,
 }
 
-/** Writes the config that a first start makes, but for its secrets and its port, which is any free one. */
-export function createDaemonFolder(folder: string, databaseUrl = 'sqlite:./data/latchkey.db'): DaemonFolder {
+/**
+ * Writes the config that a first start makes, but for its secrets and its port, which is any free one.
+ * @param given the address of the database, or all that the config says of it
+ */
+export function createDaemonFolder(
+  folder: string,
+  given: string | object = 'sqlite:./data/latchkey.db',
+): DaemonFolder {
   mkdirSync(folder, { recursive: true })
   const configFile = join(folder, 'config.json')
-  writeFileSync(configFile, `${JSON.stringify({ ...CONFIG, database: { url: databaseUrl } }, null, 2)}\n`)
-  const { database, policy } = loadConfig({ path: configFile, env: {} }).config
-  return { folder, configFile, databaseFile: database.file, policy }
+  const database = typeof given === 'string' ? { url: given } : given
+  writeFileSync(configFile, `${JSON.stringify({ ...CONFIG, database }, null, 2)}\n`)
+  const { config } = loadConfig({ path: configFile, env: {} })
+  return { folder, configFile, databaseFile: config.database.file, policy: config.policy }
 }

@@ -12,7 +12,7 @@ import { isReportedEventId } from '../provider/ids.js'
 import { isJsonObject, parseJsonBody } from '../provider/json.js'
 import { compareText } from '../provider/order.js'
 import { type AccessDifference, type DifferenceSummary, summarise } from '../recompute/run.js'
-import { type Change, latestCursor, loadChanges, loadChangesOfCustomers } from '../store/changes.js'
+import { type Change, loadChanges, loadChangesOfCustomers, newestCursor } from '../store/changes.js'
 import { engineOf } from '../store/engine.js'
 import { newestSeq, walkEvents } from '../store/event-walk.js'
 import type { DeliveryInput } from '../store/events.js'
@@ -173,8 +173,10 @@ async function accessChanged(
   foreign: ReadonlySet<string>,
 ): Promise<DifferenceSummary> {
   const summary = createSummary()
+  // What the run has reported is committed, whatever else is still being written.
+  const upTo = await newestCursor(db)
   for (let after = newestChange; ; ) {
-    const page = await loadChanges(db, environment, after, CHANGES_AT_ONCE)
+    const page = await loadChanges(db, environment, after, CHANGES_AT_ONCE, { upTo })
     const last = page.at(-1)
     if (last === undefined) return summary.summary()
     const customerIds = page.map(({ customerId }) => customerId)
@@ -206,5 +208,5 @@ function differencesOf(
 
 /** Where a run begins, to tell later what came of it. */
 export async function placeNow(db: Db): Promise<Pick<Backfill, 'newestSeq' | 'newestChange'>> {
-  return { newestSeq: await newestSeq(db), newestChange: await latestCursor(db) }
+  return { newestSeq: await newestSeq(db), newestChange: await newestCursor(db) }
 }

@@ -37,18 +37,34 @@ const databaseUrlSchema = z.string().superRefine((url, context) => {
   }
 })
 
+/** Leases and their holders take three connections, listening takes one, and questions need two or more. */
+const NOT_FOR_DELIVERIES = 6
+const LEAST_CONNECTIONS = 10
+
 export const databaseSchema = z
   .strictObject({
     url: databaseUrlSchema.default('sqlite:./data/latchkey.db'),
     connections: z
       .int()
-      .min(10)
+      .min(LEAST_CONNECTIONS)
       .max(1_000)
       .default(16)
       .describe('How many connections to PostgreSQL each daemon opens, at most.'),
+    writers: z
+      .int()
+      .min(1)
+      .max(64)
+      .default(4)
+      .describe('How many transactions with deliveries each daemon has under way on PostgreSQL, at most.'),
     statementTimeout: durationSchema('must be a duration, such as "30s"')
       .describe('PostgreSQL ends a statement that takes longer.')
       .prefault('30s'),
+  })
+  .superRefine(({ connections, writers }, context) => {
+    const least = writers + NOT_FOR_DELIVERIES
+    if (connections < LEAST_CONNECTIONS || connections >= least) return
+    const message = `must be at least ${least}: database.writers, and ${NOT_FOR_DELIVERIES} more`
+    context.addIssue({ code: 'custom', path: ['connections'], message })
   })
   .transform(({ statementTimeout, ...database }) => ({ ...database, statementTimeoutMs: statementTimeout }))
 

@@ -9,11 +9,12 @@ import { assertCanListen } from '../handlers/listeners.js'
 import { createMetrics } from '../operations/metrics.js'
 import { createPulse } from '../operations/pulse.js'
 import type { PaymentsApiOptions } from '../payments-api/client.js'
-import { changeLogEpoch, formatCursor, latestCursor, readChangePage } from '../store/changes.js'
+import { changeLogEpoch, formatCursor, logEnd, readChangePage } from '../store/changes.js'
 import { policyInForce } from '../store/settings.js'
 import { openStore } from '../store/sqlite/store.js'
 import type { Tracing } from '../tracing.js'
 import { createCurrentConfig } from './current-config.js'
+import { createLogWatch } from './log-watch.js'
 import { type OpenThread, startWriter } from './start-writer.js'
 import type { StartedParts } from './started-parts.js'
 
@@ -69,12 +70,20 @@ export async function openParts(config: Config, deps: DaemonDeps, started: Start
   const pulse = createPulse(clock)
   const changeStream = createChangeStream({
     readChangePage: (query) => readChangePage(db, query),
-    readCursor: async () => formatCursor(await changeLogEpoch(db), await latestCursor(db)),
+    async readEnd() {
+      const [epoch, { cursor, isBehind }] = [await changeLogEpoch(db), await logEnd(db)]
+      return { cursor: formatCursor(epoch, cursor), isBehind }
+    },
     catalog: current.forRoutes.catalog,
     log,
   })
   started.add('changeStream', changeStream.stop)
   const wakes = [changeStream.wake]
+  const wakeAll = () => {
+    for (const one of wakes) one()
+  }
+  const watch = createLogWatch({ readEnd: () => logEnd(db), wake: wakeAll, log })
+  started.add('logWatch', watch.stop)
   return {
     config,
     clock,
@@ -97,9 +106,7 @@ export async function openParts(config: Config, deps: DaemonDeps, started: Start
     changeStream,
     wakes,
     /** Called after each change that may concern roles, groups or streams. */
-    wake(): void {
-      for (const one of wakes) one()
-    },
+    wake: store.shared === null ? wakeAll : watch.note,
   }
 }
 

@@ -1,5 +1,6 @@
 import { LatchkeyError } from '../errors.js'
 import { createKeptAnswers, forgetting } from '../handlers/kept-answers.js'
+import { lockNamesOf } from '../ingest/concerns.js'
 import { createIngestQueue } from '../ingest/queue.js'
 import { reportRemarks } from '../ingest/remarks.js'
 import { every } from '../operations/schedule.js'
@@ -59,8 +60,8 @@ function startIntake({ store, metrics, wake, fail, tracing, log, started }: Open
   const keptAnswers = store.shared === null ? createKeptAnswers() : createKeptAnswers(0)
   const queue = createIngestQueue({
     writeBatch: forgetting(keptAnswers, tracing?.ofBatches(writeBatch) ?? writeBatch),
-    // A second one would only wait for PostgreSQL's lock, and be half as large.
-    underWayAtMost: store.shared === null ? 2 : 1,
+    underWayAtMost: store.shared?.writers ?? 2,
+    ...(store.shared !== null && { locksOf: lockNamesOf }),
     onWritten: (remarks) => {
       wake()
       reportRemarks(remarks, log, metrics)

@@ -6,7 +6,7 @@ import { LatchkeyError } from '../errors.js'
 import type { Environment } from '../provider/event.js'
 import type { Apply } from '../recompute/jobs.js'
 import { guardedWriter } from '../store/engine.js'
-import type { PostgresOptions } from '../store/postgres/dialect.js'
+import { type PostgresOptions, WRITERS } from '../store/postgres/dialect.js'
 import { FOLLOWING } from '../store/postgres/instances.js'
 import { findWeaknesses, openPostgresStore } from '../store/postgres/store.js'
 import type { Db } from '../store/schema.js'
@@ -60,6 +60,8 @@ export async function openSharedStore(
   const backfillLease = (environment: Environment) => store.lease(`backfill.${environment}`)
   return {
     ...store,
+    /** How many transactions with deliveries this instance may have under way. */
+    writers: postgres.writers ?? WRITERS,
     /** Runs a backfill while no other instance runs one of this environment; null: one does. */
     async backfillAlone<T>(environment: Environment, work: (writeSync: WriteSync) => Promise<T>) {
       const done = await backfillLease(environment).during(store.own, async (fenced) => ({

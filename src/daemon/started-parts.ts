@@ -20,6 +20,7 @@ const STOP_ORDER = [
   'takingOver',
   'backups',
   'recomputing',
+  'logWatch',
   'store',
   'tracing',
 ] as const

@@ -4,7 +4,7 @@ import { applyErasureList, erasureListOf, listErasures } from '../people/erasure
 import { finishErasures } from '../people/remove-stored.js'
 import { applyPlan } from '../recompute/apply.js'
 import type { ApplyPlan, WorkOptions } from '../recompute/run.js'
-import { isStoreBroken } from '../store/engine.js'
+import { alone, beside, engineOf, isStoreBroken } from '../store/engine.js'
 import { expireBodies } from '../store/expire-bodies.js'
 import type { Db } from '../store/schema.js'
 import { policyInForce, saveKeyUses, setSetting } from '../store/settings.js'
@@ -66,20 +66,23 @@ export function createWriter({ db, clock, erasureList }: WriterDeps) {
      * Removes the next bodies received before an instant (epoch milliseconds); returns their number, 0 once all are
      * gone.
      */
-    dropBodies: (before: number) => db.transaction().execute((trx) => expireBodies(trx, before, clock())),
+    dropBodies: (before: number) => alone(db, (trx) => expireBodies(trx, before, clock())),
     /** Stores the changes that time alone has caused; returns the number of entitlements changed. */
     refreshDue: () => refreshDue(db, clock),
     /** @throws {LatchkeyError} as `applyPlan` does */
     recompute: (plan: ApplyPlan, options?: WorkOptions) => applyPlan({ db, clock }, plan, options),
     writeSync: ((name, change) =>
-      db.transaction().execute((trx) => performSyncWrite(trx, name, change, clock()))) as WriteSync,
+      beside(db, (trx) => performSyncWrite(trx, name, change, clock()))) as WriteSync,
     /** @param uses epoch milliseconds, by the hashes of API keys */
     saveKeyUses: (uses: ReadonlyMap<string, number>) =>
-      db.transaction().execute((trx) => saveKeyUses(trx, uses)),
+      beside(db, async (trx) => {
+        await engineOf(trx).lock(trx, ['keys'])
+        await saveKeyUses(trx, uses)
+      }),
     /** Tests whether a delivery could be stored, by a small write: it fails on a full or read-only disk. */
     async canWrite(): Promise<boolean> {
       try {
-        await db.transaction().execute((trx) => setSetting(trx, 'probed_at', String(clock())))
+        await beside(db, (trx) => setSetting(trx, 'probed_at', String(clock())))
         return true
       } catch (error) {
         if (isStoreBroken(error)) throw error

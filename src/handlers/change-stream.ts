@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import { createFailureLimit } from '../failure-limit.js'
 import type { Environment } from '../provider/event.js'
-import type { ChangePageQuery, ListedChange } from '../store/changes.js'
+import { type ChangePageQuery, type ListedChange, laterCursor } from '../store/changes.js'
 import { toJson } from './answers.js'
 import type { ApiKey } from './api-key.js'
 import { changeAnswer, withFeatures } from './changes.js'
@@ -44,8 +44,15 @@ export interface Client {
 
 interface ChangeStreamDeps extends Pick<MountDeps, 'catalog' | 'log'> {
   readonly readChangePage: (query: ChangePageQuery) => Promise<readonly ListedChange[] | null>
-  /** The end of the change log. Rejects with `store_unavailable` if the store can't answer. */
-  readonly readCursor: () => Promise<string>
+  /** Rejects with `store_unavailable` if the store can't answer. */
+  readonly readEnd: () => Promise<StreamEnd>
+}
+
+/** The end of the change log, as clients may see it. */
+export interface StreamEnd {
+  readonly cursor: string
+  /** Whether more is stored, which nobody may see yet. */
+  readonly isBehind: boolean
 }
 
 /**
@@ -53,7 +60,7 @@ interface ChangeStreamDeps extends Pick<MountDeps, 'catalog' | 'log'> {
  * was too slow for, is read from the store. Clients with the same cursor share the reads.
  */
 export function createChangeStream(
-  { readChangePage, readCursor, catalog, log }: ChangeStreamDeps,
+  { readChangePage, readEnd, catalog, log }: ChangeStreamDeps,
   limits = LIMITS,
 ) {
   const readChanges = async (query: ChangePageQuery) => withFeatures(await readChangePage(query), catalog())
@@ -79,7 +86,7 @@ export function createChangeStream(
   async function sendAll(): Promise<void> {
     while (isWoken && clients.size > 0) {
       isWoken = false
-      for (const client of clients) if (!client.mayRead()) end(client)
+      for (const client of clients) if (!client.mayRead()) leave(client)
       // After a failure the next commit tries again, or the next heartbeat.
       await sendNext().catch((err: unknown) => {
         if (!isLatchkeyError(err, 'store_unavailable')) log.error({ err }, 'could not stream changes')
@@ -93,36 +100,34 @@ export function createChangeStream(
     // Before the newest cursor: a client that comes meanwhile may be ahead of it. Its own wake serves it.
     const ready = [...clients].filter(({ out }) => !out.writableNeedDrain)
     // Before the changes: an empty page then means that there is nothing up to here.
-    const newest = await readCursor()
-    const behind = ready.filter(({ cursor }) => cursor !== newest)
-    sayComplete(
-      ready.filter(({ cursor }) => cursor === newest),
-      askedAt,
-    )
+    const end = await readEnd()
+    const behind = ready.filter(({ cursor }) => cursor !== end.cursor)
+    const complete = ready.filter(({ cursor }) => cursor === end.cursor)
+    if (!end.isBehind) sayComplete(complete, askedAt)
     const groups = Map.groupBy(behind, ({ environment, cursor }) => `${environment} ${cursor}`)
     for (const group of groups.values()) {
-      await sendPage(group, newest, askedAt).catch((err: unknown) => {
+      await sendPage(group, end, askedAt).catch((err: unknown) => {
         if (isLatchkeyError(err, 'store_unavailable')) throw err
         // The other clients can go on.
         if (!isLatchkeyError(err, 'cursor_reset'))
           log.error({ err }, 'could not stream changes, ended streams')
-        for (const client of group) end(client)
+        for (const client of group) leave(client)
       })
       await turn()
     }
   }
 
-  async function sendPage(group: readonly Client[], newest: string, askedAt: number): Promise<void> {
+  async function sendPage(group: readonly Client[], end: StreamEnd, askedAt: number): Promise<void> {
     const [{ environment, cursor: after }] = group as [Client]
-    const changes = await readChanges({ environment, after, limit: PAGE })
+    const changes = await readChanges({ environment, after, upTo: end.cursor, limit: PAGE })
     const events = Buffer.from(changes.map(eventOf).join(''))
     for (const client of group) {
       if (!clients.has(client)) continue
-      client.cursor = changes.at(-1)?.cursor ?? newest
+      client.cursor = changes.at(-1)?.cursor ?? laterCursor(after, end.cursor)
       if (events.length > 0) client.out.write(events)
     }
     if (changes.length === PAGE) isWoken = true
-    else sayComplete(group, askedAt)
+    else if (!end.isBehind) sayComplete(group, askedAt)
   }
 
   /** Only what was stored before the read was certainly in it, so that is the instant named. */
@@ -134,7 +139,7 @@ export function createChangeStream(
     }
   }
 
-  function end(client: Client): void {
+  function leave(client: Client): void {
     if (!clients.delete(client)) return
     // The end would wait behind what a slow client has not taken.
     if (client.out.writableLength > 0) client.out.destroy()
@@ -143,7 +148,7 @@ export function createChangeStream(
 
   async function begin(environment: Environment, after: string | null) {
     if (after !== null) await readChanges({ environment, after, limit: 1 })
-    return { openedAt: performance.now(), cursor: after ?? (await readCursor()) }
+    return { openedAt: performance.now(), cursor: after ?? (await readEnd()).cursor }
   }
 
   function assertRoom(keyName: string): void {
@@ -196,7 +201,7 @@ export function createChangeStream(
           const opened = { ...asked, out, openedAt, cursor, owesComment: true }
           clients.add(opened)
           out.on('drain', wake).on('close', () => clients.delete(opened))
-          if (isStopped) end(opened)
+          if (isStopped) leave(opened)
           wake()
         })
       }
@@ -205,7 +210,7 @@ export function createChangeStream(
     async stop(): Promise<void> {
       isStopped = true
       clearInterval(heartbeat)
-      for (const client of clients) end(client)
+      for (const client of clients) leave(client)
       await sending
     },
   }

@@ -7,8 +7,9 @@ import { redact } from '../provider/redact.js'
 import { pipelined } from '../store/bulk.js'
 import { learnFacts, saveFacts } from '../store/customers.js'
 import { loadPaces, recordArrivals } from '../store/deliveries.js'
-import { engineOf } from '../store/engine.js'
+import { alone, beside, engineOf, hasMetAnother } from '../store/engine.js'
 import {
+  countErased,
   type ErasedIds,
   type ErasureAct,
   loadErasedIds,
@@ -17,10 +18,11 @@ import {
 } from '../store/erasures.js'
 import { insertEvents, type NewEvent, nextSeqs, recordDuplicates } from '../store/events.js'
 import type { Db, Tx } from '../store/schema.js'
-import { type Concerns, concernsOf } from './concerns.js'
+import { type Concerns, concernsOf, isErasure, isOf, locksOfAll } from './concerns.js'
 import type { Incoming, ManualAct, Receipt } from './delivery.js'
 import { type FoldedBatch, foldBatch, saveFolded } from './fold-batch.js'
 import { createKnown, type Known } from './known.js'
+import { ALONE, createLocks, LOCKS_AT_MOST, type Lock, lockName, NotLockedError } from './locks.js'
 import { dateActs, ownIdOf, type PreparedDelivery, prepare } from './prepare.js'
 import { type Remark, remarksOn, type WrittenDelivery } from './remarks.js'
 import {
@@ -58,13 +60,13 @@ export interface BatchWriterDeps {
  */
 export function createBatchWriter(deps: BatchWriterDeps): WriteBatch {
   const { db, policy, clock, recordErasures, isAlone = false } = deps
-  /** Cached if nobody else erases; null: not loaded, or outdated. */
-  let erased: ErasedIds | null = null
+  /** Those that were read last, and how many there were. Nobody is ever taken off, so as many are the same. */
+  let erased: { readonly count: number; readonly ids: ErasedIds } | null = null
   const seenVersions = new Set<string>()
 
   return async (deliveries) => {
     const read = deliveries.map((one) => ('undated' in one ? one : prepare(one)))
-    const { written, touched } = await db.transaction().execute((trx) => write(trx, read))
+    const { written, touched } = await commit(read)
     return {
       receipts: written.map(({ prepared, disposition }) => ({
         id: ownIdOf(prepared.normalized),
@@ -75,46 +77,70 @@ export function createBatchWriter(deps: BatchWriterDeps): WriteBatch {
     }
   }
 
-  async function write(trx: Tx, read: readonly (PreparedDelivery | ManualAct)[]) {
+  /**
+   * Beside other transactions, with all that the deliveries name locked. Where more turns out to be concerned, it begins
+   * again with all of it: whoever locks something late may wait for somebody who waits for them.
+   */
+  async function commit(read: readonly Read[]) {
+    let held = locksOfAll(read)
+    const mustBeAlone = read.some(isErasure)
+    for (let attempt = 1; !mustBeAlone && attempt <= ATTEMPTS && held.size <= LOCKS_AT_MOST; attempt += 1) {
+      try {
+        return await beside(db, (trx) => write(trx, read, held))
+      } catch (error) {
+        if (error instanceof NotLockedError)
+          held = new Map([...held, ...error.missing.map((lock) => [lockName(lock), lock] as const)])
+        else if (!hasMetAnother(error)) throw error
+      }
+    }
+    return alone(db, (trx) => write(trx, read, null))
+  }
+
+  async function loadErased(trx: Tx): Promise<ErasedIds> {
+    if (erased !== null && isAlone) return erased.ids
+    const count = await countErased(trx)
+    if (erased?.count === count) return erased.ids
+    const ids = await loadErasedIds(trx)
+    erased = { count, ids }
+    return ids
+  }
+
+  /** @param held null: no other transaction writes */
+  async function write(trx: Tx, read: readonly Read[], held: ReadonlyMap<string, Lock> | null) {
+    const locks = held === null ? null : createLocks(held)
+    const more = [...(held?.values() ?? [])]
     const parts = new Map(
       [...Map.groupBy(read, ({ environment }) => environment)].map(([environment, own]) => [
         environment,
-        { environment, known: createKnown(trx, environment), concerns: concernsOf(own) },
+        {
+          known: createKnown(trx, environment, locks ?? ALONE),
+          concerns: concernsOf(own, more.filter(isOf(environment))),
+        },
       ]),
     )
-    const knownOf = (environment: Environment) => (parts.get(environment) as Part).known
-    const [inForce, known, paces, , numbers] = await pipelined([
+    // The numbers come last: with them the transaction has its place among others, after those that it waited for.
+    const [, inForce, known, paces, , numbers] = await pipelined([
+      engineOf(trx).lock(trx, [...(held?.keys() ?? [])]),
       policy(trx),
-      erased ?? loadErasedIds(trx),
+      loadErased(trx),
       loadPaces(trx),
       engineOf(trx).isRemote ? pipelined([...parts.values()].map(readAhead)) : [],
       nextSeqs(trx, read.length),
     ])
-    const left = numbers.values()
-    const dated = await dateActs(read, knownOf, clock())
-    const acts = await newErasures(knownOf, dated)
-    erased = acts.length === 0 && isAlone ? known : null
-    const prepared = redactErased(dated, known, acts, clock())
-
-    const decisions: Decision[] = []
-    for (const { environment, known: own } of parts.values()) {
-      const theirs = prepared.filter((one) => one.environment === environment)
-      const erasedHere = known.get(environment) ?? NOBODY
-      decisions.push(
-        await decide(own, {
-          prepared: theirs,
-          numbers: left,
-          policy: inForce,
-          erased: erasedHere,
-          now: clock(),
-        }),
-      )
-    }
+    const deciding = decideAll(read, { parts, policy: inForce, erased: known, numbers, clock })
+    // What others may be changing decides nothing, not even an error.
+    await Promise.allSettled([deciding])
+    locks?.assertHeld()
+    const { prepared, acts, decisions } = await deciding
     for (const decision of decisions) await save(trx, decision)
     await saveErasures(trx, acts)
-    const fresh = decisions.flatMap((one) => one.fresh)
-    await recordArrivals(trx, fresh, paces)
+    await recordArrivals(
+      trx,
+      decisions.flatMap((one) => one.fresh),
+      paces,
+    )
     if (acts.length > 0) recordErasures?.(acts)
+    if (acts.length > 0) erased = null
     const results = new Map(
       decisions.flatMap(({ deliveries }) => deliveries.map((one) => [one.prepared, one])),
     )
@@ -123,6 +149,38 @@ export function createBatchWriter(deps: BatchWriterDeps): WriteBatch {
       touched: decisions.map(({ environment, answersOf }) => ({ environment, customerIds: answersOf })),
     }
   }
+}
+
+type Read = PreparedDelivery | ManualAct
+
+/** After so many, a transaction waits until it is alone. */
+const ATTEMPTS = 5
+
+/** What decides a whole batch. */
+interface Whole {
+  readonly parts: ReadonlyMap<Environment, Part>
+  readonly policy: Policy
+  readonly erased: ErasedIds
+  readonly numbers: readonly number[]
+  readonly clock: () => number
+}
+
+/** Writes nothing. */
+async function decideAll(read: readonly Read[], { parts, policy, erased, numbers, clock }: Whole) {
+  const knownOf = (environment: Environment) => (parts.get(environment) as Part).known
+  const dated = await dateActs(read, knownOf, clock())
+  const acts = await newErasures(knownOf, dated)
+  const prepared = redactErased(dated, erased, acts, clock())
+  const left = numbers.values()
+  const decisions: Decision[] = []
+  for (const [environment, { known }] of parts) {
+    const theirs = prepared.filter((one) => one.environment === environment)
+    const erasedHere = erased.get(environment) ?? NOBODY
+    decisions.push(
+      await decide(known, { prepared: theirs, numbers: left, policy, erased: erasedHere, now: clock() }),
+    )
+  }
+  return { prepared, acts, decisions }
 }
 
 /** The deliveries of one environment. */

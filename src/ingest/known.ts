@@ -7,32 +7,51 @@ import { loadCustomers, loadForms, loadHistoriesOf } from '../store/customers.js
 import { loadEntitlements } from '../store/entitlements.js'
 import { loadManualEvents, loadStoredHashes } from '../store/events.js'
 import type { Tx } from '../store/schema.js'
-import { loadLinks, loadSources, loadSourcesOfCustomers } from '../store/sources.js'
+import { loadLinks, loadSources, loadSourcesOfCustomers, readHistory } from '../store/sources.js'
+import type { LockKind, Locks } from './locks.js'
 
 /** Answers about one environment, each read once: what is asked ahead need not be waited for later. */
 export type Known = ReturnType<typeof createKnown>
 
-export function createKnown(trx: Tx, environment: Environment) {
-  const byText = <Value>(
-    load: (trx: Tx, environment: Environment, ids: readonly string[]) => Promise<ReadonlyMap<string, Value>>,
-  ) =>
+export function createKnown(trx: Tx, environment: Environment, locks: Locks) {
+  type Load<Value> = (
+    trx: Tx,
+    environment: Environment,
+    ids: readonly string[],
+  ) => Promise<ReadonlyMap<string, Value>>
+  const byText = <Value>(load: Load<Value>, kind?: LockKind) =>
     remembering<string, string, Value>(
-      (ids) => load(trx, environment, ids),
+      (ids) => {
+        if (kind !== undefined) for (const id of ids) locks.need({ environment, kind, id })
+        return load(trx, environment, ids)
+      },
       (id) => id,
     )
+
+  /** A source is folded under its own lock, and those of everybody who may gain or lose by that. */
+  async function loadLocked(keys: readonly SourceKey[]) {
+    for (const { kind, id } of keys) if (kind !== 'manual') locks.need({ environment, kind, id })
+    const sources = await loadSources(trx, environment, keys)
+    for (const source of sources.values()) {
+      for (const { customerId: id } of [source.state, ...readHistory(source)])
+        if (id !== null) locks.need({ environment, kind: 'customer', id })
+    }
+    return sources
+  }
+
   return {
     environment,
     /** The hashes of stored bodies, by event id. */
     hashes: byText(loadStoredHashes),
     /** By payment id. */
-    links: byText(loadLinks),
+    links: byText(loadLinks, 'payment'),
     /** By `sourceKey`. */
-    sources: remembering((keys: readonly SourceKey[]) => loadSources(trx, environment, keys), sourceKey),
+    sources: remembering(loadLocked, sourceKey),
     /** By customer id, like all that follow. */
-    customers: byText(loadCustomers),
-    sourcesOf: byText<readonly SourceState[]>(loadSourcesOfCustomers),
-    acts: byText(loadManualEvents),
-    entitlements: byText(loadEntitlements),
+    customers: byText(loadCustomers, 'customer'),
+    sourcesOf: byText<readonly SourceState[]>(loadSourcesOfCustomers, 'customer'),
+    acts: byText(loadManualEvents, 'customer'),
+    entitlements: byText(loadEntitlements, 'customer'),
     /** Few batches need these, which are not asked ahead: the histories of a customer's sources, and events by number. */
     historiesOf: (customerId: string) => loadHistoriesOf(trx, environment, [customerId]),
     forms: (seqs: readonly number[]) => loadForms(trx, seqs),

@@ -12,7 +12,16 @@ export interface PreparedDelivery extends DeliveredEvent {
   readonly normalized: Normalized
 }
 
+const prepared = new WeakMap<DeliveryInput, PreparedDelivery>()
+
+/** Reads each delivery once: also before it is written, somebody may ask what it is about. */
 export function prepare(delivery: DeliveryInput): PreparedDelivery {
+  const known = prepared.get(delivery) ?? read(delivery)
+  prepared.set(delivery, known)
+  return known
+}
+
+function read(delivery: DeliveryInput): PreparedDelivery {
   const { body, reading } = delivery
   if (reading !== undefined) {
     // Its bytes can't be read again: the given reading is stored.

@@ -25,6 +25,16 @@ const MAX_BATCH_BYTES = 4 * 1024 * 1024
  */
 const WORTH_SENDING_AHEAD = 24
 
+/** Of all batches under way in one process: PostgreSQL has room for some thousand locks of all processes together. */
+const MAX_LOCKS = 2_000
+
+/** The longest wait for more deliveries while a writer is free, and how much of a batch's usual time it is. */
+const GATHER_AT_MOST_MS = 50
+const GATHER_PART = 1 / 2
+
+/** The weight of a batch in the usual time. */
+const LATELY = 1 / 8
+
 /** More than can arrive in the seconds before they would be refused as late. */
 const MAX_WAITING = 4_096
 
@@ -39,6 +49,11 @@ export interface IngestQueueDeps {
   readonly log: Logger
   /** How many batches may be sent before the first is committed, so that the writer never waits for one. */
   readonly underWayAtMost: number
+  /**
+   * What a delivery locks, by names. If given, batches under way are committed beside each other, and none has a
+   * delivery that another one's would wait for. If omitted, they are committed in order.
+   */
+  readonly locksOf?: (delivery: Incoming) => readonly string[]
   /** Called with every committed batch. */
   readonly onWritten: (remarks: readonly Remark[]) => void
   /** Called when the file or its disk can't be trusted any more. */
@@ -50,14 +65,23 @@ interface Waiting {
   /** Of its body. */
   readonly bytes: number
   readonly deadline: number
+  readonly locks: readonly string[]
   readonly resolve: (receipt: Receipt) => void
   readonly reject: (error: LatchkeyError) => void
 }
 
-/** Group commit: while batches are being committed, arriving deliveries collect in the next. */
-export function createIngestQueue({ writeBatch, log, underWayAtMost, onWritten, onBroken }: IngestQueueDeps) {
-  const waiting: Waiting[] = []
+/**
+ * Group commit: while batches are being committed, arriving deliveries collect in the next.
+ */
+export function createIngestQueue(deps: IngestQueueDeps) {
+  const { writeBatch, log, underWayAtMost, locksOf, onWritten, onBroken } = deps
+  let waiting: Waiting[] = []
   let waitingBytes = 0
+  /** What the batches under way lock. */
+  const locked = new Set<string>()
+  /** How long a batch has taken lately, in milliseconds. */
+  let usualMs = 5
+  let gathering: NodeJS.Timeout | undefined
   /** In the order of their deadlines. */
   const unanswered = new Set<Waiting>()
   let underWay = 0
@@ -66,18 +90,38 @@ export function createIngestQueue({ writeBatch, log, underWayAtMost, onWritten, 
   let overdueTimer: NodeJS.Timeout | undefined
   let onDrained: (() => void)[] = []
 
-  function send(): void {
-    while (
-      waiting.length > 0 &&
-      (underWay === 0 || (underWay < underWayAtMost && waiting.length >= WORTH_SENDING_AHEAD))
-    ) {
+  /** @param few whether also a batch of few */
+  function send(few = false): void {
+    while (waiting.length > 0 && underWay < underWayAtMost) {
+      if (underWay > 0 && !few && waiting.length < WORTH_SENDING_AHEAD) {
+        gather()
+        return
+      }
+      const batch = locksOf === undefined ? takeBatch() : takeFree()
+      if (batch.length === 0) return
+      for (const { locks } of batch) for (const name of locks) locked.add(name)
       underWay += 1
-      void write(takeBatch()).finally(() => {
+      const from = performance.now()
+      void write(batch).finally(() => {
+        usualMs += (performance.now() - from - usualMs) * LATELY
         underWay -= 1
-        send()
+        for (const { locks } of batch) for (const name of locks) locked.delete(name)
+        // The senders who are answered now send the next: those share a batch.
+        if (locksOf === undefined) send()
+        else sendSoon()
         if (underWay === 0) drained()
       })
     }
+  }
+
+  /** A commit costs about the same for one as for many, so that a free writer waits a little for more. */
+  function gather(): void {
+    if (locksOf === undefined || gathering !== undefined) return
+    const ms = Math.min(GATHER_AT_MOST_MS, (usualMs * GATHER_PART) / underWayAtMost)
+    gathering = setTimeout(() => {
+      gathering = undefined
+      send(true)
+    }, ms)
   }
 
   /** As many as one transaction may hold. */
@@ -85,12 +129,40 @@ export function createIngestQueue({ writeBatch, log, underWayAtMost, onWritten, 
     let count = 0
     let bytes = 0
     for (const one of waiting) {
-      if (count === MAX_BATCH || (count > 0 && bytes + one.bytes > MAX_BATCH_BYTES)) break
+      if (!fits(one, count, bytes)) break
       count += 1
       bytes += one.bytes
     }
     waitingBytes -= bytes
     return waiting.splice(0, count)
+  }
+
+  function fits(one: Waiting, count: number, bytes: number): boolean {
+    return count < MAX_BATCH && (count === 0 || bytes + one.bytes <= MAX_BATCH_BYTES)
+  }
+
+  /** The same, of those that concern nothing that is under way, nor anything that an earlier one waits for. */
+  function takeFree(): Waiting[] {
+    const taken: Waiting[] = []
+    const left: Waiting[] = []
+    const awaited = new Set<string>()
+    let bytes = 0
+    let locks = locked.size
+    for (const one of waiting) {
+      const isFree = one.locks.every((name) => !locked.has(name) && !awaited.has(name))
+      const hasRoom = locks + one.locks.length <= MAX_LOCKS || (taken.length === 0 && underWay === 0)
+      if (isFree && hasRoom && fits(one, taken.length, bytes)) {
+        taken.push(one)
+        bytes += one.bytes
+        locks += one.locks.length
+      } else {
+        left.push(one)
+        for (const name of one.locks) awaited.add(name)
+      }
+    }
+    waitingBytes -= bytes
+    waiting = left
+    return taken
   }
 
   /** In a later turn, so that all deliveries of this one share the batch. */
@@ -191,7 +263,8 @@ export function createIngestQueue({ writeBatch, log, underWayAtMost, onWritten, 
         if (waiting.length >= MAX_WAITING || waitingBytes + bytes > MAX_WAITING_BYTES) {
           return reject(notStored('Too many deliveries are waiting.', delivery))
         }
-        const one = { delivery, bytes, deadline: performance.now() + ANSWER_WITHIN_MS, resolve, reject }
+        const deadline = performance.now() + ANSWER_WITHIN_MS
+        const one = { delivery, bytes, deadline, locks: locksOf?.(delivery) ?? [], resolve, reject }
         unanswered.add(one)
         waiting.push(one)
         waitingBytes += bytes

@@ -12,6 +12,7 @@ import type { Environment, ManualEvent, NormalizedEvent } from '../provider/even
 import type { ManualEventType } from '../provider/event-types.js'
 import { pipelined } from '../store/bulk.js'
 import { appendChanges, type NewChange } from '../store/changes.js'
+import { beside, engineOf } from '../store/engine.js'
 import {
   deleteEntitlements,
   type EntitlementRecord,
@@ -20,9 +21,10 @@ import {
   saveEntitlements,
 } from '../store/entitlements.js'
 import { loadManualEvents } from '../store/events.js'
-import type { Db, Tx } from '../store/schema.js'
+import type { Db, PersonKey, Tx } from '../store/schema.js'
 import { loadSourcesOfCustomers } from '../store/sources.js'
 import type { SourceChange } from './fold-batch.js'
+import { lockName } from './locks.js'
 
 /** The cause of a change, computed only if an entitlement changed. */
 export type CauseOf = (difference: EntitlementDifference) => NewChange['cause']
@@ -176,21 +178,29 @@ export async function refreshDue(db: Db, clock: () => number): Promise<number> {
   let total = 0
   for (;;) {
     const now = clock()
-    const found = await db.transaction().execute(async (trx) => {
-      const due = await loadDue(trx, now, MAX_PER_TRANSACTION)
-      for (const [environment, own] of Map.groupBy(due, (one) => one.environment)) {
-        const customerIds = [...new Set(own.map(({ customerId }) => customerId))]
-        const [sources, acts, entitlements] = await pipelined([
-          loadSourcesOfCustomers(trx, environment, customerIds),
-          loadManualEvents(trx, environment, customerIds),
-          loadEntitlements(trx, environment, customerIds),
-        ])
-        const differences = accessDifferences(customerIds, { sources, acts, entitlements }, now)
-        await writeAccess(trx, environment, differences, now, () => ({ kind: 'clock', eventId: null }))
-      }
-      return due.length
-    })
-    total += found
-    if (found < MAX_PER_TRANSACTION) return total
+    const due = await loadDue(db, now, MAX_PER_TRANSACTION)
+    if (due.length > 0) await refresh(db, due, now)
+    total += due.length
+    if (due.length < MAX_PER_TRANSACTION) return total
   }
+}
+
+/** Whatever has changed since they were found: they are read again. */
+function refresh(db: Db, due: readonly PersonKey[], now: number): Promise<void> {
+  return beside(db, async (trx) => {
+    const names = due.map(({ environment, customerId: id }) =>
+      lockName({ environment, kind: 'customer', id }),
+    )
+    await engineOf(trx).lock(trx, names)
+    for (const [environment, own] of Map.groupBy(due, (one) => one.environment)) {
+      const customerIds = [...new Set(own.map(({ customerId }) => customerId))]
+      const [sources, acts, entitlements] = await pipelined([
+        loadSourcesOfCustomers(trx, environment, customerIds),
+        loadManualEvents(trx, environment, customerIds),
+        loadEntitlements(trx, environment, customerIds),
+      ])
+      const differences = accessDifferences(customerIds, { sources, acts, entitlements }, now)
+      await writeAccess(trx, environment, differences, now, () => ({ kind: 'clock', eventId: null }))
+    }
+  })
 }

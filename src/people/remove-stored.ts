@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { redact, redactBody } from '../provider/redact.js'
-import { engineOf } from '../store/engine.js'
+import { alone, engineOf } from '../store/engine.js'
 import {
   type ErasureRecord,
   finishErasure,
@@ -43,7 +43,7 @@ async function removeStored(db: Db, erasure: ErasureRecord, clock: () => number)
   let hadEvents = false
   for (let isFinished = false; !isFinished; ) {
     if (removed.size > 0) await turn()
-    await db.transaction().execute(async (trx) => {
+    await alone(db, async (trx) => {
       // A delivery meanwhile may have said that a stored event is theirs.
       const late = left.length > EVENTS_PER_TRANSACTION ? [] : await loadSeqsOfOwnSources(trx, erasure)
       const all = [...new Set([...left, ...late])].filter((seq) => !removed.has(seq))

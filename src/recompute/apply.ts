@@ -4,10 +4,20 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { RULES_VERSION } from '../entitlements/derive.js'
 import { isChange } from '../entitlements/entitlement.js'
+import type { SourceKey } from '../entitlements/model.js'
+import {
+  createLocks,
+  LOCKS_AT_MOST,
+  type Lock,
+  type LockKind,
+  lockName,
+  NotLockedError,
+} from '../ingest/locks.js'
 import { writeAccess } from '../ingest/settle.js'
 import { NORMALIZER_VERSION } from '../provider/event.js'
-import { latestCursor, loadChanges } from '../store/changes.js'
+import { loadChanges, newestCursor, PLACES } from '../store/changes.js'
 import { replacePerson } from '../store/customers.js'
+import { alone, beside, engineOf, inSnapshot } from '../store/engine.js'
 import { newestSeq } from '../store/event-walk.js'
 import {
   type Concern,
@@ -27,7 +37,7 @@ import { policyInForce, savePolicy, saveRulesVersion } from '../store/settings.j
 import { deleteLinks, deleteSources, saveLinks, saveSources } from '../store/sources.js'
 import { hasRunOut } from './differences.js'
 import { isWhole } from './group.js'
-import { createPass, PACE, type Pass, runPass, type Settled, type Work } from './pass.js'
+import { createPass, type FoundGroup, PACE, type Pass, runPass, type Settled, type Work } from './pass.js'
 import {
   type AccessDifference,
   type ApplyPlan,
@@ -48,20 +58,39 @@ export async function applyPlan(
   plan: ApplyPlan,
   { onProgress = () => {}, isStopping = () => turn(false) }: WorkOptions = {},
 ): Promise<RecomputeReport> {
-  const begun = await db.transaction().execute((trx) => begin(trx, plan))
+  const begun = await alone(db, (trx) => begin(trx, plan))
   const pass = createPass(begun.job, { ...begun.job, ...begun }, { writes: true })
   const saving = createSaving(begun, pass)
+  async function goOn(): Promise<void> {
+    onProgress(pass.reached(), begun.job.newest)
+    if (!(await isStopping())) return
+    await beside(db, saving.save)
+    throw interrupted(plan)
+  }
+  const saveIfDue = async (trx: Tx): Promise<void> => {
+    if (saving.isDue(pace.eventsPerSave)) await saving.save(trx)
+  }
   const work: Work<Tx> = {
-    async inTurn(turn) {
-      const answer = await db.transaction().execute(async (trx) => {
+    async look(look) {
+      const answer = await inSnapshot(db, look)
+      await goOn()
+      return answer
+    },
+    async turn(find, settle) {
+      await inLockedTurn(db, clock, find, async (trx, found) => {
+        await settle(trx, found)
+        await saveIfDue(trx)
+      })
+      await goOn()
+    },
+    async turnAlone(turn) {
+      const answer = await alone(db, async (trx) => {
         const done = await turn(trx, clock())
-        if (saving.isDue(pace.eventsPerSave)) await saving.save(trx)
+        await saveIfDue(trx)
         return done
       })
-      onProgress(pass.reached(), begun.job.newest)
-      if (!(await isStopping())) return answer
-      await db.transaction().execute(saving.save)
-      throw interrupted(plan)
+      await goOn()
+      return answer
     },
     async settle(trx, settled) {
       saving.note(settled, await write(trx, settled))
@@ -69,15 +98,16 @@ export async function applyPlan(
     settlePerson: (trx, { record, references, ...key }) => replacePerson(trx, key, record, references),
   }
   await runPass(pass, work, pace)
-  await db.transaction().execute(async (trx) => {
+  const newest = await alone(db, async (trx) => {
     await clearJob(trx)
     if (isWhole(plan.scope) && plan.scope.length === ENVIRONMENTS.length)
       await saveRulesVersion(trx, RULES_VERSION)
+    return newestCursor(trx)
   })
   onProgress(begun.job.newest, begun.job.newest)
   return {
     counts: pass.counts(),
-    access: summarise(await changesSince(begun.job.changesAfter, db), plan.sampleSize),
+    access: summarise(await changesBetween(begun.job.changesAfter, newest, db), plan.sampleSize),
     customers: [],
     differences: { count: 0, named: [] },
   }
@@ -101,7 +131,7 @@ async function begin(trx: Tx, { scope, endpoints, policy: given }: ApplyPlan) {
     newest: await newestSeq(trx),
     reached: 0,
     counts: NOTHING_READ,
-    changesAfter: await latestCursor(trx),
+    changesAfter: await newestCursor(trx),
   }
   const isSame = (['scope', 'endpoints', 'policy', 'normalizerVersion'] as const).every((name) =>
     isDeepStrictEqual(before?.[name], fresh[name]),
@@ -175,13 +205,90 @@ async function write(
   return [events, links, unlinked, sources, entitlements].some(({ length }) => length > 0)
 }
 
+type Find<Found> = (db: Db, now: number) => Promise<Found>
+
+/**
+ * Looks first, without any lock: mostly nothing differs. What does is locked, and found again: what others have changed
+ * meanwhile is no difference. Where one process writes, it looks once, alone.
+ */
+async function inLockedTurn<Found extends { readonly groups: readonly FoundGroup[] }>(
+  db: Db,
+  clock: () => number,
+  find: Find<Found>,
+  settle: (trx: Tx, found: Found) => Promise<void>,
+): Promise<void> {
+  const settleAlone = () => alone(db, async (trx) => settle(trx, await find(trx, clock())))
+  if (!engineOf(db).isRemote) return settleAlone()
+  const seen = await inSnapshot(db, (reader) => find(reader, clock()))
+  if (!seen.groups.some(hasDifferences)) return beside(db, (trx) => settle(trx, seen))
+  let held = locksOf(seen.groups)
+  while (held.size <= LOCKS_AT_MOST) {
+    try {
+      const isSettled = await beside(db, async (trx) => {
+        await engineOf(trx).lock(trx, [...held.keys()])
+        const found = await find(trx, clock())
+        const locks = createLocks(held)
+        for (const lock of locksOf(found.groups).values()) locks.need(lock)
+        locks.assertHeld()
+        if (changesIn(found.groups) > PLACES) return false
+        await settle(trx, found)
+        return true
+      })
+      if (isSettled) return undefined
+      break
+    } catch (error) {
+      if (!(error instanceof NotLockedError)) throw error
+      held = new Map([...held, ...error.missing.map((lock) => [lockName(lock), lock] as const)])
+    }
+  }
+  return settleAlone()
+}
+
+/** At most so many changes are appended. */
+function changesIn(groups: readonly FoundGroup[]): number {
+  return groups
+    .flatMap(({ differences: { access } }) => [...access.values()])
+    .reduce((sum, { differences }) => sum + differences.length, 0)
+}
+
+function hasDifferences({ differences: { events, links, unlinked, sources, access } }: FoundGroup): boolean {
+  return (
+    [events, links, unlinked, sources].some(({ length }) => length > 0) ||
+    [...access.values()].some((one) => one.differences.length > 0)
+  )
+}
+
+/** What a delivery locks that could change anything of these groups, by name. */
+function locksOf(groups: readonly FoundGroup[]): ReadonlyMap<string, Lock> {
+  const locks = new Map<string, Lock>()
+  for (const { group } of groups) {
+    const { environment, derived } = group
+    const add = (kind: LockKind, id: string | null) => {
+      const lock = id === null ? null : { environment, kind, id }
+      if (lock !== null) locks.set(lockName(lock), lock)
+    }
+    const addSource = ({ kind, id }: SourceKey) => kind !== 'manual' && add(kind, id)
+    for (const { kind, source_id: id } of group.sources.values()) addSource({ kind, id })
+    for (const { state } of derived.sources.values()) addSource(state)
+    for (const id of [...group.links.keys(), ...derived.links.keys()]) add('payment', id)
+    for (const id of group.customerIds) add('customer', id)
+    for (const event of group.events.flatMap(({ before, after }) => [before, after])) {
+      add('customer', event?.customerId ?? null)
+      if (event?.subject !== 'payment' && event?.subject !== 'subscription') continue
+      add('payment', event.paymentId)
+      add('subscription', event.subscriptionId)
+    }
+  }
+  return locks
+}
+
 const CHANGES_AT_ONCE = 1_000
 
 /** The changes of a job since it began, however often it was interrupted: each entitlement before it and now. */
-async function changesSince(cursor: number, db: Db): Promise<readonly AccessDifference[]> {
+async function changesBetween(from: number, upTo: number, db: Db): Promise<readonly AccessDifference[]> {
   const found = new Map<string, AccessDifference>()
-  for (let after: number | undefined = cursor; after !== undefined; ) {
-    const changes = await loadChanges(db, null, after, CHANGES_AT_ONCE)
+  for (let after: number | undefined = from; after !== undefined; ) {
+    const changes = await loadChanges(db, null, after, CHANGES_AT_ONCE, { upTo })
     for (const { environment, customerId, productId, cause, ...change } of changes) {
       if (cause.kind !== 'rebuild') continue
       const name = JSON.stringify([environment, customerId, productId])

@@ -72,20 +72,23 @@ export async function compareStored(
   const place = { reached: 0, ahead: [], counts: NOTHING_READ, concerned: [] }
   const pass = createPass(job, place, { writes: false })
   const { report, ...findings } = createFindings(plan, pass)
+  async function inTurn<T>(turn: (reader: Db, now: number) => Promise<T>): Promise<T> {
+    const answer = await inSnapshot(db, async (reader) => {
+      const inForce = await policyInForce(reader)
+      if (plan.policy === null && !isDeepStrictEqual(inForce, begun.inForce))
+        throw new LatchkeyError('rebuild_running', POLICY_CHANGED)
+      // After the first statement, with which the snapshot begins: what is in it was stored before.
+      return turn(reader, clock())
+    })
+    onProgress(pass.reached(), job.newest)
+    await pause()
+    if (signal?.aborted) throw interrupted(plan)
+    return answer
+  }
   const work: Work<Db> = {
-    async inTurn(turn) {
-      const answer = await inSnapshot(db, async (reader) => {
-        const inForce = await policyInForce(reader)
-        if (plan.policy === null && !isDeepStrictEqual(inForce, begun.inForce))
-          throw new LatchkeyError('rebuild_running', POLICY_CHANGED)
-        // After the first statement, with which the snapshot begins: what is in it was stored before.
-        return turn(reader, clock())
-      })
-      onProgress(pass.reached(), job.newest)
-      await pause()
-      if (signal?.aborted) throw interrupted(plan)
-      return answer
-    },
+    look: inTurn,
+    turn: (find, settle) => inTurn(async (reader, now) => settle(reader, await find(reader, now))),
+    turnAlone: inTurn,
     ...findings,
   }
   await runPass(pass, work, pace)

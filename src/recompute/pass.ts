@@ -5,7 +5,7 @@ import { isNewerLink, linkOf, type PaymentLink } from '../entitlements/source-of
 import type { Environment, NormalizedEvent } from '../provider/event.js'
 import { addFacts, type CustomerFacts, type Reference, referencesIn } from '../provider/facts.js'
 import type { CustomerRecord } from '../store/customers.js'
-import { matchesFilter, scanEventHeaders } from '../store/event-walk.js'
+import { matchesFilter, newestSeq, scanEventHeaders } from '../store/event-walk.js'
 import {
   type Concern,
   type JobPart,
@@ -47,12 +47,16 @@ type PassJob = Pick<StoredJob, 'scope' | 'endpoints' | 'policy' | 'newest'>
 /** Where a pass begins, or one that was interrupted continues. */
 type Place = Pick<StoredJob, 'reached' | 'counts'> & JobPart
 
-/** A group, compared; and what is known since. */
-export interface Settled {
+/** A group, compared. */
+export interface FoundGroup {
   readonly group: Group
   readonly differences: Differences
   /** Epoch milliseconds. */
   readonly now: number
+}
+
+/** The same, and what is known since. */
+export interface Settled extends FoundGroup {
   readonly done: readonly number[]
   readonly concerned: readonly Concern[]
 }
@@ -67,8 +71,19 @@ export interface Person extends PersonKey {
  * What is done with what a pass finds. A comparison has only a `Db` to do it with, and can't write.
  */
 export interface Work<Connection extends Db> {
-  /** Works on one state of the store. Between two turns, deliveries are stored, and the job may be interrupted. */
-  readonly inTurn: <T>(work: (db: Connection, now: number) => Promise<T>) => Promise<T>
+  /** Reads one state of the store. Between two turns, deliveries are stored, and the job may be interrupted. */
+  readonly look: <T>(look: (db: Db) => Promise<T>) => Promise<T>
+  /**
+   * A turn that settles what it finds.
+   * @param find only reads, and may be called again: others may have changed what it found
+   * @param settle called once, with what was found last
+   */
+  readonly turn: <Found extends { readonly groups: readonly FoundGroup[] }>(
+    find: (db: Db, now: number) => Promise<Found>,
+    settle: (db: Connection, found: Found) => Promise<void>,
+  ) => Promise<void>
+  /** A turn while nothing else is written. */
+  readonly turnAlone: <T>(work: (db: Connection, now: number) => Promise<T>) => Promise<T>
   readonly settle: (db: Connection, settled: Settled) => Promise<void> | void
   readonly settlePerson: (db: Connection, person: Person) => Promise<void> | void
 }
@@ -174,16 +189,20 @@ export async function runPass<Connection extends Db>(
   while (pass.concerned(1).length > 0) await settleConcerned(run)
 }
 
-/** @returns how many events the groups of these seeds have */
-async function settle<C extends Db>(run: Run<C>, db: C, now: number, seeds: Seeds): Promise<number> {
-  let count = 0
+/** The groups of these seeds. Only reads. */
+async function findGroups({ pass }: Pick<Run<Db>, 'pass'>, db: Db, now: number, seeds: Seeds) {
+  const groups: FoundGroup[] = []
   for (const environment of ENVIRONMENTS) {
-    const group = await readGroup(db, run.pass.reader, environment, seeds)
-    const differences = await differencesIn(db, group, now)
-    await run.settle(db, { group, differences, now, ...run.pass.finish(group, differences) })
-    count += group.events.length
+    const group = await readGroup(db, pass.reader, environment, seeds)
+    groups.push({ group, differences: await differencesIn(db, group, now), now })
   }
-  return count
+  return groups
+}
+
+async function settle<C extends Db>(run: Run<C>, db: C, groups: readonly FoundGroup[]): Promise<void> {
+  for (const one of groups) {
+    await run.settle(db, { ...one, ...run.pass.finish(one.group, one.differences) })
+  }
 }
 
 /** Goes through the events of the job, in the order of arrival, up to the newest one when it began. */
@@ -192,12 +211,18 @@ async function walk<C extends Db>(run: Run<C>): Promise<void> {
   // Sized by the previous groups, so that its groups have about as many events as a turn.
   let limit = Math.min(FIRST_READ, eventsPerTurn)
   while (pass.reached() < pass.job.newest) {
-    await run.inTurn(async (db, now) => {
-      const { rows, reached } = await nextEvents(db, pass, limit)
-      const events = await settle(run, db, now, { rows })
-      pass.moveTo(reached)
-      if (events > 0) limit = Math.ceil((eventsPerTurn * rows.length) / events)
-    })
+    await run.turn(
+      async (db, now) => {
+        const next = await nextEvents(db, pass, limit)
+        return { ...next, groups: await findGroups(run, db, now, { rows: next.rows }) }
+      },
+      async (db, { rows, reached, groups }) => {
+        await settle(run, db, groups)
+        pass.moveTo(reached)
+        const events = groups.reduce((sum, { group }) => sum + group.events.length, 0)
+        if (events > 0) limit = Math.ceil((eventsPerTurn * rows.length) / events)
+      },
+    )
   }
 }
 
@@ -230,21 +255,24 @@ async function nextEvents(db: Db, { job: { scope, newest }, isDone, ...pass }: P
  * Finds events that belong to a source but are missing from its history: a source is folded from all of its events, or
  * from none. Only damage causes this.
  */
-async function findUnlisted<C extends Db>({ pass, inTurn }: Run<C>): Promise<void> {
+async function findUnlisted<C extends Db>({ pass, look }: Run<C>): Promise<void> {
   const { newest } = pass.job
   const listed = new Uint8Array(newest + 1)
-  await eachSourcePage(inTurn, async (_, page) => {
+  let after: number | undefined
+  for (let isLast = false; !isLast; ) {
+    const page = await look((db) => loadHistories(db, after, ROWS_AT_ONCE))
     for (const { history } of page) for (const seq of seqsInHistory(history) ?? []) listed[seq] = 1
     const newestSource = page.at(-1)?.seq
     if (newestSource !== undefined) pass.countSources(newestSource)
-    return page.length
-  })
+    isLast = page.length < ROWS_AT_ONCE
+    after = newestSource
+  }
   for (let reached = 0; reached < newest; ) {
     const seqs: number[] = []
     for (; reached < newest && seqs.length < ROWS_AT_ONCE; reached += 1) {
       if (listed[reached + 1] !== 1) seqs.push(reached + 1)
     }
-    for (const row of await inTurn((db) => loadGroupRows(db, seqs))) {
+    for (const row of await look((db) => loadGroupRows(db, seqs))) {
       const place = placeOf(row)
       if (place !== null) pass.lead(nodeName(row.environment, place.kind, place.id), row.seq)
     }
@@ -256,37 +284,41 @@ async function findUnlisted<C extends Db>({ pass, inTurn }: Run<C>): Promise<voi
  * one, only damage causes them.
  */
 async function sweep<C extends Db>(run: Run<C>, environments: readonly Environment[]): Promise<void> {
-  await eachSourcePage(run.inTurn, async (db, page, now) => {
-    const sources: SourceHistory[] = []
-    let looked = 0
-    let events = 0
-    for (const one of page) {
-      if (events >= run.eventsPerTurn) break
-      looked += 1
-      if (!environments.includes(one.environment) || run.pass.isSettled(one.seq)) continue
-      sources.push(one)
-      events += seqsInHistory(one.history)?.length ?? 0
-    }
-    if (sources.length > 0) await settle(run, db, now, { sources })
-    return looked
-  })
+  let after: number | undefined
+  for (let isLast = false; !isLast; ) {
+    await run.turn(
+      async (db, now) => {
+        const page = await loadHistories(db, after, ROWS_AT_ONCE)
+        const { sources, looked } = unsettledIn(page, run, environments)
+        const groups = sources.length > 0 ? await findGroups(run, db, now, { sources }) : []
+        return { page, looked, groups }
+      },
+      async (db, { page, looked, groups }) => {
+        await settle(run, db, groups)
+        isLast = looked === page.length && looked < ROWS_AT_ONCE
+        after = page[looked - 1]?.seq
+      },
+    )
+  }
 }
 
-/** @param each returns how many of the page it has done, from the first one on */
-async function eachSourcePage<C extends Db>(
-  inTurn: Work<C>['inTurn'],
-  each: (db: C, page: readonly SourceHistory[], now: number) => Promise<number>,
-): Promise<void> {
-  let after: number | undefined
-  let isLast = false
-  while (!isLast) {
-    await inTurn(async (db, now) => {
-      const page = await loadHistories(db, after, ROWS_AT_ONCE)
-      const done = await each(db, page, now)
-      isLast = done === page.length && done < ROWS_AT_ONCE
-      after = page[done - 1]?.seq
-    })
+/** As many as one turn may have, and how many of the page were looked at for that, from the first one on. */
+function unsettledIn(
+  page: readonly SourceHistory[],
+  { pass, eventsPerTurn }: Pick<Run<Db>, 'pass' | 'eventsPerTurn'>,
+  environments: readonly Environment[],
+) {
+  const sources: SourceHistory[] = []
+  let looked = 0
+  let events = 0
+  for (const one of page) {
+    if (events >= eventsPerTurn) break
+    looked += 1
+    if (!environments.includes(one.environment) || pass.isSettled(one.seq)) continue
+    sources.push(one)
+    events += seqsInHistory(one.history)?.length ?? 0
   }
+  return { sources, looked }
 }
 
 /** Bounds the memory. */
@@ -304,8 +336,8 @@ async function settleConcerned<C extends Db>(run: Run<C>): Promise<void> {
   // Not all events have their payment in a column; and in a dry run, the columns differ from the new readings.
   const isAnyAsked = pass.isDryReplay || some.some(([, { kind }]) => kind === 'payment')
   let reached = 0
-  const seekNext = async (db: Db): Promise<boolean> => {
-    const rows = await loadGroupRowsBeyond(db, reached, Number.MAX_SAFE_INTEGER, ROWS_AT_ONCE)
+  const seekNext = async (db: Db, upTo: number): Promise<boolean> => {
+    const rows = await loadGroupRowsBeyond(db, reached, upTo, ROWS_AT_ONCE)
     const asked = rows.filter(
       ({ environment, customer_id: id }) => isAnyAsked || naming.has(nodeName(environment, 'customer', id)),
     )
@@ -317,18 +349,21 @@ async function settleConcerned<C extends Db>(run: Run<C>): Promise<void> {
     reached = rows.at(-1)?.seq ?? reached
     return rows.length === ROWS_AT_ONCE
   }
-  while (await run.inTurn(seekNext));
+  // Of those that come later, a lower number may be committed after a higher one.
+  const newest = await run.turnAlone((db) => newestSeq(db))
+  while (await run.look((db) => seekNext(db, newest)));
+  reached = Math.max(reached, newest)
   for (let i = 0; i < some.length; i += SETTLED_AT_ONCE) {
-    await run.inTurn(async (db, now) => {
-      // Those that have arrived since.
-      while (await seekNext(db));
+    await run.turnAlone(async (db, now) => {
+      // Those that have arrived since: none is under way.
+      while (await seekNext(db, Number.MAX_SAFE_INTEGER));
       const payments: NonNullable<Seeds['payments']>[number][] = []
       for (const [name, { environment, kind, id }] of some.slice(i, i + SETTLED_AT_ONCE)) {
         const events = await eventsNow(db, pass.reader.readEvents, naming.get(name))
         if (kind === 'payment') payments.push({ environment, id, link: newestLink(id, events) })
         else await run.settlePerson(db, { environment, ...personIn(id, events) })
       }
-      if (payments.length > 0) await settle(run, db, now, { payments })
+      if (payments.length > 0) await settle(run, db, await findGroups(run, db, now, { payments }))
     })
   }
   pass.finishConcerned(some.map(([name]) => name))

@@ -86,15 +86,23 @@ async function countActive(db: Db, environment: Environment, productId: string |
     sql`environment = ${environment}`,
     productId === undefined ? undefined : sql`product_id = ${productId}`,
   )
-  const { rows } = await sql<{ active: number; cursor: number | null }>`
-    select (select count(*) from entitlements where ${isAsked} and active = 1) as active,
-      (select max(cursor) from changes) as cursor`.execute(db)
-  return { active: rows[0]?.active ?? 0, cursor: rows[0]?.cursor ?? 0 }
+  const { changeLog, fieldIn } = engineOf(db)
+  const became = (active: boolean) => sql`
+    select count(*) from ${sql.table(changeLog)} where cursor > place.cursor and ${isAsked}
+      and ${fieldIn('before', 'active')} <> ${fieldIn('after', 'active')}
+      and ${fieldIn('after', 'active')} = ${sql.lit(String(active))}`
+  // Without what changed after the cursor: where others write at the time, some of that is stored.
+  const { rows } = await sql<{ active: number; cursor: number }>`
+    select (select count(*) from entitlements where ${isAsked} and active = 1) - (${became(true)}) + (${became(false)})
+      as active, place.cursor from (select coalesce(max(cursor), 0) as cursor from changes) as place`.execute(
+    db,
+  )
+  return rows[0] ?? { active: 0, cursor: 0 }
 }
 
 async function nextChangeAt(db: Db, environment: Environment, from: number): Promise<number | null> {
   const { rows } = await sql<{ at: number }>`
-    select at from changes where environment = ${environment} and at >= ${from} order by at limit 1`.execute(
+    select at from ${sql.table(engineOf(db).changeLog)} where environment = ${environment} and at >= ${from} order by at limit 1`.execute(
     db,
   )
   return rows[0]?.at ?? null
@@ -117,14 +125,14 @@ async function countTurns(
     cursor,
   }: Pick<SummaryQuery, 'environment' | 'productId'> & Record<'day' | 'cursor', number>,
 ) {
-  const { fieldIn } = engineOf(db)
+  const { changeLog, fieldIn } = engineOf(db)
   const isAsked = allOf(
     sql`environment = ${environment} and at >= ${day} and at < ${day + DAY_MS} and cursor <= ${cursor}`,
     productId === undefined ? undefined : sql`product_id = ${productId}`,
   )
   const { rows } = await sql<Turns>`
     select ${fieldIn('after', 'active')} as "isActive", ${fieldIn('after', 'status')} as status, count(*) as count
-    from changes where ${isAsked} and ${fieldIn('before', 'active')} <> ${fieldIn('after', 'active')}
+    from ${sql.table(changeLog)} where ${isAsked} and ${fieldIn('before', 'active')} <> ${fieldIn('after', 'active')}
     group by 1, 2`.execute(db)
   return rows
 }

@@ -1,11 +1,12 @@
 /* The change log: every change of an entitlement, in the order of writing, and its cursors. */
 
 import { randomBytes } from 'node:crypto'
-import { type Selectable, sql } from 'kysely'
+import { type RawBuilder, type Selectable, sql } from 'kysely'
 import { NEVER_GRANTED } from '../entitlements/entitlement.js'
 import type { AccessSnapshot } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
-import { bulkInsert, lookupAs } from './bulk.js'
+import { bulkInsert, lookupAs, statementAbout } from './bulk.js'
+import { type Engine, engineOf, inSnapshot } from './engine.js'
 import type { ChangesTable, Db, PersonKey, Tx } from './schema.js'
 import { getSetting, setSetting } from './settings.js'
 
@@ -26,18 +27,49 @@ export interface Change extends NewChange {
 
 const insert = bulkInsert('changes')
 
+const COLUMNS = sql`at, environment, customer_id, product_id, before, after, cause_kind, cause_event_id`
+
+/** With numbers from the place of their transaction on. */
+const insertPlaced = statementAbout(
+  ({ values: [n, ...values], from }) => sql`
+    insert into change_log (cursor, ${COLUMNS}) select place.first + ${n}, ${sql.join(values)}
+    ${from} cross join (select change_log_place() as first) as place`,
+)
+
+/** So many numbers lie between two transactions: a transaction beside others that appends more may meet the next. */
+export const PLACES = 4_096
+
+/** How many changes each transaction has appended, where it numbers them itself. */
+const appended = new WeakMap<Tx, number>()
+
 /** Appends in the order given. */
-export function appendChanges(trx: Tx, changes: readonly NewChange[]): Promise<void> {
-  const rows = changes.map(({ customerId, productId, before, after, cause, ...change }) => ({
-    ...change,
-    customer_id: customerId,
-    product_id: productId,
-    before: JSON.stringify(before),
-    after: JSON.stringify(after),
-    cause_kind: cause.kind,
-    cause_event_id: cause.eventId,
-  }))
-  return insert(trx, rows)
+export async function appendChanges(trx: Tx, changes: readonly NewChange[]): Promise<void> {
+  if (engineOf(trx).changeLog === 'changes') {
+    const rows = changes.map(({ customerId, productId, before, after, cause, ...change }) => ({
+      ...change,
+      customer_id: customerId,
+      product_id: productId,
+      before: JSON.stringify(before),
+      after: JSON.stringify(after),
+      cause_kind: cause.kind,
+      cause_event_id: cause.eventId,
+    }))
+    return insert(trx, rows)
+  }
+  for (let i = 0; i < changes.length; ) {
+    const from = appended.get(trx) ?? 0
+    const some = changes.slice(i, i + PLACES - (from % PLACES))
+    // What goes beyond the place uses up the number of the next transaction: no later one may have a lower place.
+    if (from >= PLACES) await sql`savepoint beyond`.execute(trx)
+    const rows = some.map(({ at, environment, customerId, productId, before, after, cause }, n) => {
+      const access = [JSON.stringify(before), JSON.stringify(after)]
+      return [from + n, at, environment, customerId, productId, ...access, cause.kind, cause.eventId]
+    })
+    await insertPlaced(trx, rows)
+    if (from >= PLACES) await sql`release savepoint beyond`.execute(trx)
+    appended.set(trx, from + some.length)
+    i += some.length
+  }
 }
 
 /** Selects changes. Instants are epoch milliseconds. */
@@ -47,6 +79,11 @@ export interface ChangeFilter {
   readonly from?: number | undefined
   /** Written before this instant. */
   readonly to?: number | undefined
+  /**
+   * Up to this cursor, at or before which nothing is written any more: one that a reader has seen, say. Otherwise, to the
+   * end of the log, which may go back for a moment: a second statement may lack changes that a first one had.
+   */
+  readonly upTo?: number | undefined
 }
 
 /**
@@ -58,9 +95,13 @@ export async function loadChanges(
   environment: Environment | null,
   after: number,
   limit: number,
-  { customerId, from, to }: ChangeFilter = {},
+  { customerId, from, to, upTo }: ChangeFilter = {},
 ) {
-  let changes = db.selectFrom('changes').selectAll().where('cursor', '>', after)
+  let changes = db
+    .selectFrom(upTo === undefined ? 'changes' : engineOf(db).changeLog)
+    .selectAll()
+    .where('cursor', '>', after)
+  if (upTo !== undefined) changes = changes.where('cursor', '<=', upTo)
   if (environment !== null) changes = changes.where('environment', '=', environment)
   if (customerId !== undefined) changes = changes.where('customer_id', '=', customerId)
   if (from !== undefined) changes = changes.where('at', '>=', from)
@@ -68,25 +109,47 @@ export async function loadChanges(
   return (await changes.orderBy('cursor').limit(limit).execute()).map(changeOf)
 }
 
-/** All changes of these customers, oldest first. */
-export const loadChangesOfCustomers = lookupAs(
-  'customer_id',
-  sql<Selectable<ChangesTable>>`select * from changes where`,
-  (rows): readonly Change[] => rows.sort((a, b) => a.cursor - b.cursor).map(changeOf),
-)
+const lookupOfCustomers = (log: Engine['changeLog']) =>
+  lookupAs(
+    'customer_id',
+    sql<Selectable<ChangesTable>>`select * from ${sql.table(log)} where`,
+    (rows): readonly Change[] => rows.sort((a, b) => a.cursor - b.cursor).map(changeOf),
+  )
+
+const OF_CUSTOMERS = {
+  changes: lookupOfCustomers('changes'),
+  change_log: lookupOfCustomers('change_log'),
+} as const
+
+/** All committed changes of these customers, oldest first. */
+export function loadChangesOfCustomers(db: Db, environment: Environment, customerIds: readonly string[]) {
+  return OF_CUSTOMERS[engineOf(db).changeLog](db, environment, customerIds)
+}
 
 /**
  * The changes of a stretch of time after a cursor, ordered by time: even if a clock was set back while they were
  * written, the pages together have each once.
  */
-export async function loadChangesOfTime(
+export function loadChangesOfTime(
+  db: Db,
+  environment: Environment,
+  after: number,
+  limit: number,
+  time: Pick<ChangeFilter, 'from' | 'to'>,
+): Promise<readonly Change[]> {
+  const load = (reader: Db) => changesOfTime(reader, environment, after, limit, time)
+  // Where others write at the time, its statements must have one end of the log.
+  return engineOf(db).isRemote ? inSnapshot(db, load) : load(db)
+}
+
+async function changesOfTime(
   db: Db,
   environment: Environment,
   after: number,
   limit: number,
   { from = 0, to }: Pick<ChangeFilter, 'from' | 'to'>,
-): Promise<readonly Change[]> {
-  const last = db.selectFrom('changes').select('at').where('cursor', '<=', after)
+) {
+  const last = db.selectFrom(engineOf(db).changeLog).select('at').where('cursor', '<=', after)
   const reached = await last.orderBy('cursor', 'desc').limit(1).executeTakeFirst()
   const ofEnvironment = db.selectFrom('changes').selectAll().where('environment', '=', environment)
   const ofTime = to === undefined ? ofEnvironment : ofEnvironment.where('at', '<', to)
@@ -99,11 +162,41 @@ export async function loadChangesOfTime(
   return [...ofSameInstant, ...later].slice(0, limit).map(changeOf)
 }
 
-/** The newest change of all environments; 0 before the first. */
-export async function latestCursor(db: Db): Promise<number> {
+/** The newest change of all environments that readers see; 0 before the first. It may go back for a moment. */
+export function latestCursor(db: Db): Promise<number> {
+  return highestIn(db, 'changes')
+}
+
+/** The newest committed change of all environments; 0 before the first. */
+export function newestCursor(db: Db): Promise<number> {
+  return highestIn(db, engineOf(db).changeLog)
+}
+
+/** All committed changes, under the name of the log: for those whose cursors are stored, readers have seen them. */
+export function committedChanges(db: Db): RawBuilder<unknown> {
+  return sql`${sql.table(engineOf(db).changeLog)} as changes`
+}
+
+async function highestIn(db: Db, log: Engine['changeLog']): Promise<number> {
   const { rows } = await sql<{ cursor: number }>`
-    select cursor from changes order by cursor desc limit 1`.execute(db)
+    select cursor from ${sql.table(log)} order by cursor desc limit 1`.execute(db)
   return rows[0]?.cursor ?? 0
+}
+
+export interface LogEnd {
+  /** Of the newest change that readers see; 0 before the first. */
+  readonly cursor: number
+  /** Whether changes are committed that readers don't see yet. */
+  readonly isBehind: boolean
+}
+
+/** In one statement, so that both are of the same moment. */
+export async function logEnd(db: Db): Promise<LogEnd> {
+  const highest = (log: Engine['changeLog']) => sql`select coalesce(max(cursor), 0) from ${sql.table(log)}`
+  const { rows } = await sql<Record<'cursor' | 'newest', number>>`
+    select (${highest('changes')}) as cursor, (${highest(engineOf(db).changeLog)}) as newest`.execute(db)
+  const { cursor = 0, newest = 0 } = rows[0] ?? {}
+  return { cursor, isBehind: newest > cursor }
 }
 
 export function changeOf(row: Selectable<ChangesTable>): Change {
@@ -150,14 +243,24 @@ export function formatCursor(epoch: string, number: number): string {
 
 /** The number in a cursor; null: it is not of this epoch. */
 export function numberIn(epoch: string, cursor: string): number | null {
-  const [, given, digits] = /^(\w+)\.(\d{1,15})$/.exec(cursor) ?? []
-  return given === epoch && digits !== undefined ? Number(digits) : null
+  const [, given, digits] = /^(\w+)\.(\d{1,16})$/.exec(cursor) ?? []
+  const number = Number(digits)
+  return given === epoch && Number.isSafeInteger(number) ? number : null
 }
 
-export interface ChangePageQuery extends ChangeFilter {
+/** The later of two places of one log, as users see them. */
+export function laterCursor(a: string, b: string): string {
+  const [epoch = ''] = a.split('.')
+  const [first, second] = [numberIn(epoch, a), numberIn(epoch, b)]
+  return first !== null && second !== null && second < first ? a : b
+}
+
+export interface ChangePageQuery extends Omit<ChangeFilter, 'upTo'> {
   readonly environment: Environment
   /** A cursor of a change, or of an answer about access; null: from the first change. */
   readonly after: string | null
+  /** As in `ChangeFilter`. */
+  readonly upTo?: string
   readonly limit: number
 }
 
@@ -167,12 +270,17 @@ export interface ListedChange extends Omit<Change, 'cursor'> {
 }
 
 /** The changes after a cursor, oldest first, at most `limit`; null for a cursor that is not of this log. */
-export async function readChangePage(db: Db, { environment, after, limit, ...filter }: ChangePageQuery) {
+export async function readChangePage(
+  db: Db,
+  { environment, after, upTo, limit, ...filter }: ChangePageQuery,
+) {
   const epoch = await changeLogEpoch(db)
   const number = after === null ? 0 : numberIn(epoch, after)
-  if (number === null || number > (await latestCursor(db))) return null
+  const end = upTo === undefined ? undefined : numberIn(epoch, upTo)
+  if (number === null || end === null || number > (await newestCursor(db))) return null
   const isOfTime = filter.customerId === undefined && (filter.from !== undefined || filter.to !== undefined)
-  const load = isOfTime ? loadChangesOfTime : loadChanges
-  const changes = await load(db, environment, number, limit, filter)
+  const changes = isOfTime
+    ? await loadChangesOfTime(db, environment, number, limit, filter)
+    : await loadChanges(db, environment, number, limit, { ...filter, upTo: end })
   return changes.map((change) => ({ ...change, cursor: formatCursor(epoch, change.cursor) }))
 }

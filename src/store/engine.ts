@@ -1,7 +1,7 @@
 import type { CompiledQuery, DialectAdapter, RawBuilder } from 'kysely'
 import type { ColumnTypes } from '../../migrations/column-types.js'
 import { LatchkeyError } from '../errors.js'
-import type { Db } from './schema.js'
+import type { Db, Tx } from './schema.js'
 
 export type Row = readonly (string | number | Buffer | null)[]
 
@@ -24,10 +24,22 @@ export type RowStatement = (row: EachRow) => RawBuilder<unknown>
  * a transaction.
  */
 export interface Engine extends DialectAdapter {
-  /** Whether each answer has to be waited for: then all that may be needed is asked for at once. */
+  /**
+   * Whether it is a server: each answer has to be waited for, so all that may be needed is asked for at once; and other
+   * processes may write at the same time.
+   */
   readonly isRemote: boolean
+  /**
+   * The table of all committed changes. Where transactions write beside each other, `changes` lacks those that a change
+   * which is still being written may come before.
+   */
+  readonly changeLog: 'changes' | 'change_log'
   /** Column types for migrations. */
   readonly columnTypes: ColumnTypes
+  /** Waits until no other transaction has locked any of these. Only in a transaction beside others. */
+  lock(trx: Tx, names: readonly string[]): Promise<void>
+  /** Draws so many rising numbers for events; null: the writer numbers them itself, since nobody else does. */
+  drawSeqs(trx: Tx, count: number): Promise<readonly number[]> | null
   /** Runs a statement for all these rows, and returns all results, unordered. */
   forEach(db: Db, statement: RowStatement, rows: readonly Row[]): Promise<unknown[]>
   /** Whether a column has one of these texts, for many at once. */
@@ -61,6 +73,19 @@ export async function ask<Row>(db: Db, query: CompiledQuery): Promise<Row[]> {
 }
 
 /**
+ * A transaction that may write what others under way don't: it locks what it reads for that. Where one process writes, it
+ * is alone.
+ */
+export function beside<T>(db: Db, work: (trx: Tx) => Promise<T>): Promise<T> {
+  return db.transaction().setIsolationLevel('read committed').execute(work)
+}
+
+/** A transaction while no other writes. */
+export function alone<T>(db: Db, work: (trx: Tx) => Promise<T>): Promise<T> {
+  return db.transaction().execute(work)
+}
+
+/**
  * Reads one state of the database, whatever is committed meanwhile. Nothing can be written there, and no write waits for
  * it. It begins with its first statement.
  */
@@ -75,6 +100,11 @@ export function isStoreBusy(error: unknown): boolean {
 
 /** Unreachable, out of something, or shutting down; read-only; a deadlock, a conflict, or too long a wait. */
 const POSTGRES_BUSY = /^(POSTGRES_UNREACHABLE|(08|53|57)...|25006|25P03|40...|55P03)$/
+
+/** Whether it met another transaction, and may succeed at once if it is run again. */
+export function hasMetAnother(error: unknown): boolean {
+  return hasCode(error, /^(23505|40...)$/)
+}
 
 /** Whether PostgreSQL has failed, or the connection to it. */
 export function isOfPostgres(error: unknown): boolean {

@@ -40,6 +40,13 @@ export async function loadErasedIds(db: Db): Promise<ErasedIds> {
   return new Map([...byEnvironment].map(([key, own]) => [key, new Set(own.map((row) => row.customer_id))]))
 }
 
+const COUNT_ERASED = CompiledQuery.raw('select count(*) as count from erasures')
+
+export async function countErased(db: Db): Promise<number> {
+  const [counted] = await ask<{ count: number }>(db, COUNT_ERASED)
+  return counted?.count ?? 0
+}
+
 async function erasuresWhere(db: Db, which: RawBuilder<unknown>): Promise<readonly ErasureRecord[]> {
   const { rows } = await sql<Omit<ErasureRecord, 'wasKnown'> & { readonly was_known: number }>`
     select environment, customer_id as "customerId", event_id as "eventId", erased_at as "erasedAt", was_known,

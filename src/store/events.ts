@@ -9,6 +9,7 @@ import {
   type QuarantineReason,
 } from '../provider/event.js'
 import { bulkInsert, lookupAs, pipelined, statementAbout } from './bulk.js'
+import { engineOf } from './engine.js'
 import { newestSeq } from './event-walk.js'
 import {
   type BodyColumns,
@@ -117,8 +118,19 @@ const insert = bulkInsert('events')
 
 /** Rising numbers for so many new events: a source's history contains them before the events are stored. */
 export async function nextSeqs(trx: Tx, count: number): Promise<readonly number[]> {
-  const newest = await newestSeq(trx)
-  return Array.from({ length: count }, (_, i) => newest + 1 + i)
+  const [newest, drawn] = await pipelined([newestSeq(trx), engineOf(trx).drawSeqs(trx, count)])
+  if (drawn === null) return Array.from({ length: count }, (_, i) => newest + 1 + i)
+  // Version 1.0.0 numbers events itself, from the newest one on: those numbers are drawn, too, and left out.
+  const [first = Number.POSITIVE_INFINITY, last = 0] = [drawn[0], drawn.at(-1)]
+  if (first > newest) return drawn
+  return (await engineOf(trx).drawSeqs(trx, Math.max(0, newest - last) + count))?.slice(-count) ?? []
+}
+
+/** Has the next number drawn be after all that are stored. */
+export async function catchUpSeqs(trx: Tx): Promise<void> {
+  if (!engineOf(trx).isRemote) return
+  await sql`select setval('event_seqs', max(seq)) from events
+    having max(seq) > coalesce(pg_sequence_last_value('event_seqs'), 0)`.execute(trx)
 }
 
 /**

@@ -4,6 +4,7 @@ import { type Selectable, sql } from 'kysely'
 import type { ChangeType } from '../entitlements/entitlement.js'
 import type { Environment } from '../provider/event.js'
 import { allOf } from './bulk.js'
+import { committedChanges } from './changes.js'
 import type { Db, MessagesTable, PersonKey, Tx } from './schema.js'
 
 export interface MessageKey {
@@ -95,7 +96,7 @@ export async function findMessages(
       product_id as "productId", case when ${HAS_FAILED} then 'failed' else status end as status,
       case when ${HAS_FAILED} then status end as reason, queued_at as "queuedAt",
       next_attempt_at as "nextAttemptAt", attempt_log as log
-    from messages join changes on changes.cursor = messages.cursor where ${isAsked}
+    from messages join ${committedChanges(db)} on changes.cursor = messages.cursor where ${isAsked}
     order by messages.cursor ${direction}, webhook ${direction} limit ${limit}`.execute(db)
   return rows.map(({ epoch, log, ...row }) => {
     return { ...row, id: messageIdOf(epoch, row.cursor), attempts: JSON.parse(log) as Attempt[] }
@@ -106,7 +107,7 @@ export const HAS_FAILED = sql`status in ('gone', 'given_up')`
 
 /** Of its change; 0 if it is no id of a message. */
 function numberOfMessage(id: string): number {
-  return Number(/^msg_\w+_(\d{1,15})$/.exec(id)?.[1] ?? 0)
+  return Number(/^msg_\w+_(\d{1,16})$/.exec(id)?.[1] ?? 0)
 }
 
 /** How long the log keeps a message that is not pending, from its change on. */
@@ -126,7 +127,9 @@ export async function expireMessages(trx: Tx, before: number): Promise<number> {
       delete from messages where (cursor, webhook) in (
         select oldest.cursor, oldest.webhook from (
           select cursor, webhook from messages where status = ${status} order by cursor limit ${EXPIRED_AT_ONCE}
-        ) as oldest join changes on changes.cursor = oldest.cursor where at < ${before})`.execute(trx)
+        ) as oldest join ${committedChanges(trx)} on changes.cursor = oldest.cursor where at < ${before})`.execute(
+      trx,
+    )
     count += Number(numAffectedRows ?? 0)
   }
   return count

@@ -8,6 +8,7 @@ import {
   type Change,
   changeLogEpoch,
   changeOf,
+  committedChanges,
   formatCursor,
   latestCursor,
   loadChanges,
@@ -57,7 +58,7 @@ function messageOf(row: MessageRow): Message {
 /** An address's messages due by `now`, earliest first: at most one per customer, and only after the earlier ones. */
 export async function loadDueMessages(db: Db, webhook: string, now: number, limit: number) {
   const { rows } = await sql<MessageRow>`
-    select ${COLUMNS} from messages join changes on changes.cursor = messages.cursor
+    select ${COLUMNS} from messages join ${committedChanges(db)} on changes.cursor = messages.cursor
     where webhook = ${webhook} and next_attempt_at <= ${now}
     order by next_attempt_at limit ${limit}`.execute(db)
   return rows.map(messageOf)

@@ -22,6 +22,8 @@ export interface Database {
   sources: SourcesTable
   entitlements: EntitlementsTable
   changes: ChangesTable
+  /** On PostgreSQL, where `changes` is a view of it. */
+  change_log: ChangesTable
   customers: CustomersTable
   customer_references: CustomerReferencesTable
   /** The newest email, accounts and user names of each customer, by detail: copies of their facts, in lower case where that does not matter. */

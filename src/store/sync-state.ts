@@ -15,16 +15,21 @@ export async function markForSync(trx: Tx, marks: readonly PersonKey[]): Promise
   await insertMarks(trx, rows)
 }
 
-/** The oldest marks; `upTo` is for `unmarkForSync`. */
+/** The oldest marks; `seqs` is for `unmarkForSync`. */
 export async function loadSyncMarks(db: Db, limit: number) {
   const rows = await db.selectFrom('sync_marks').selectAll().orderBy('seq').limit(limit).execute()
   const marks = rows.map((row) => ({ environment: row.environment, customerId: row.customer_id }))
-  return { marks, upTo: rows.at(-1)?.seq ?? 0 }
+  return { marks, seqs: rows.map(({ seq }) => seq) }
 }
 
-/** Newer marks of the same customers stay. */
-export async function unmarkForSync(trx: Tx, upTo: number): Promise<void> {
-  await trx.deleteFrom('sync_marks').where('seq', '<=', upTo).execute()
+const deleteMarks = bulkLookup(['seq'], sql`delete from sync_marks where`)
+
+/** Other marks of the same customers stay, also with lower numbers: some are committed later. */
+export async function unmarkForSync(trx: Tx, seqs: readonly number[]): Promise<void> {
+  await deleteMarks(
+    trx,
+    seqs.map((seq) => [seq]),
+  )
 }
 
 /** A platform account and one of its customers; it may have several. */

@@ -12,6 +12,7 @@ import {
   numberIn,
 } from '../store/changes.js'
 import { loadCustomer, loadCustomers } from '../store/customers.js'
+import { engineOf } from '../store/engine.js'
 import { type EntitlementRecord, loadEntitlements } from '../store/entitlements.js'
 import {
   findMemberships,
@@ -51,7 +52,11 @@ export function createUpdateDesired(context: SyncContext, onUpdated: () => void)
   async function settle(mapped: readonly SyncedProduct[], epoch: string): Promise<void> {
     if (settledFor === mapped) return
     const stored = await loadSyncSettings(db)
-    const targets = createHash('sha256').update(mappingText(mapped)).digest('hex')
+    // Where several processes write, one of version 1.0.0 may have taken off marks that it had not read: marked again once.
+    const version = engineOf(db).isRemote ? '2\n' : ''
+    const targets = createHash('sha256')
+      .update(`${version}${mappingText(mapped)}`)
+      .digest('hex')
     const isSameLog = stored.cursor !== null && numberIn(epoch, stored.cursor) !== null
     if (stored.targets !== targets || !isSameLog) {
       markedFor = stored.cursor !== null && !isSameLog ? 'restore' : 'config'
@@ -73,7 +78,7 @@ export function createUpdateDesired(context: SyncContext, onUpdated: () => void)
     const { cursor: kept } = await loadSyncSettings(db)
     const after = (kept === null ? null : numberIn(epoch, kept)) ?? 0
     const changed = await loadChanges(db, null, after, CHUNK)
-    const { marks, upTo: marksUpTo } = await loadSyncMarks(db, CHUNK)
+    const { marks, seqs } = await loadSyncMarks(db, CHUNK)
     if (changed.length === 0 && marks.length === 0) {
       markedFor = 'link'
       return false
@@ -93,7 +98,7 @@ export function createUpdateDesired(context: SyncContext, onUpdated: () => void)
       }
     }
     const cursor = formatCursor(epoch, changed.at(-1)?.cursor ?? after)
-    await writeSync('saveDesires', { desires, cursor, marksUpTo })
+    await writeSync('saveDesires', { desires, cursor, marks: seqs })
     if (marks.length < CHUNK) markedFor = 'link'
     if (desires.length > 0) onUpdated()
     return changed.length === CHUNK || marks.length === CHUNK

@@ -1,5 +1,6 @@
 import { noteAskedRecord } from '../store/awaited-records.js'
 import { forgetBackfill, saveBackfill, stopBackfill } from '../store/backfill.js'
+import { engineOf } from '../store/engine.js'
 import { keepJoinLink, keepMovedGroup, setUnbanOwed, takeJoinLink } from '../store/join-links.js'
 import {
   findMemberships,
@@ -57,15 +58,15 @@ export interface Desired {
   readonly desires: readonly NewDesire[]
   /** They include the change log up to here (`formatCursor`). */
   readonly cursor: string
-  /** They include the marks up to here (`loadSyncMarks`). */
-  readonly marksUpTo: number
+  /** They include these marks (`loadSyncMarks`). */
+  readonly marks: readonly number[]
 }
 
 /** Saves the desired state, and marks the changes and marks that caused it as done. */
-export async function saveDesires(trx: Tx, { desires, cursor, marksUpTo }: Desired, now: number) {
+export async function saveDesires(trx: Tx, { desires, cursor, marks }: Desired, now: number) {
   const steps = desires.map((key) => ({ key, event: { kind: 'desired', ...key } as const }))
   await stepMemberships(trx, steps, now)
-  await unmarkForSync(trx, marksUpTo)
+  await unmarkForSync(trx, marks)
   await saveSyncSettings(trx, { cursor })
 }
 
@@ -132,12 +133,41 @@ export type WriteSync = <Name extends SyncWriteName>(
   change: SyncChange<Name>,
 ) => Promise<SyncAnswer<Name>>
 
-export function performSyncWrite<Name extends SyncWriteName>(
+/** What is written one after the other, by all processes together: the lock that each write has. */
+const LOCKS: Readonly<Record<SyncWriteName, 'sync' | 'messages' | 'jobs' | 'backfills'>> = {
+  saveDesires: 'sync',
+  stepMemberships: 'sync',
+  retryMemberships: 'sync',
+  forgetMemberships: 'sync',
+  markLinkedCustomers: 'sync',
+  saveSyncSettings: 'sync',
+  setSyncPaused: 'sync',
+  keepJoinLink: 'sync',
+  takeJoinLink: 'sync',
+  keepMovedGroup: 'sync',
+  setUnbanOwed: 'sync',
+  queueMessages: 'messages',
+  recordOutcomes: 'messages',
+  retryMessages: 'messages',
+  replayMessages: 'messages',
+  expireMessages: 'messages',
+  saveJobRecord: 'jobs',
+  stopJob: 'jobs',
+  forgetJobRecords: 'jobs',
+  saveBackfill: 'backfills',
+  stopBackfill: 'backfills',
+  forgetBackfill: 'backfills',
+  noteAskedRecord: 'backfills',
+}
+
+/** In a transaction beside deliveries, which write nothing of it. */
+export async function performSyncWrite<Name extends SyncWriteName>(
   trx: Tx,
   name: Name,
   change: SyncChange<Name>,
   now: number,
 ): Promise<SyncAnswer<Name>> {
+  await engineOf(trx).lock(trx, [LOCKS[name]])
   // Each name has its own types, which TypeScript can't follow through a lookup.
   const write = SYNC_WRITES[name] as SyncWriteOf<unknown, unknown>
   return write(trx, change, now) as Promise<SyncAnswer<Name>>

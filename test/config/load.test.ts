@@ -155,7 +155,7 @@ it('a database on PostgreSQL has its pool and its timeout, and the folder of the
   expect(loadConfig({ path, env: {} }).config.database).toEqual({
     url,
     file: join(folder, 'data', 'latchkey'),
-    postgres: { url, connections: 20, statementTimeoutMs: 5_000 },
+    postgres: { url, connections: 20, writers: 4, statementTimeoutMs: 5_000 },
   })
 })
 

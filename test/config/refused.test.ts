@@ -225,6 +225,7 @@ const REFUSED: Readonly<Record<string, readonly unknown[]>> = {
     { database: { url: 'postgres:' } },
   ],
   'database.connections: must be …': [9, 1_001, '16'].map((connections) => ({ database: { connections } })),
+  'database.connections: must be at least 18: database.writers, and 6 more': [{ database: { writers: 12 } }],
   'database.statementTimeout: must be a duration, such as "30s"': [{ database: { statementTimeout: '30' } }],
   'database.url: must name a file: acknowledged events must survive a restart': [
     { database: { url: 'sqlite:' } },

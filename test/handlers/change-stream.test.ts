@@ -22,23 +22,26 @@ const LIMITS = { streams: 3, kept: 1, few: 1 }
 async function openLog(accessLog = false) {
   const log: ListedChange[] = []
   const errors: string[] = []
-  const store = { isAway: false, unreadable: '', reads: 0, delay: Promise.resolve() }
+  const store = { isAway: false, isBehind: false, unreadable: '', reads: 0, delay: Promise.resolve() }
   const read = () => {
     if (store.isAway) throw new LatchkeyError('store_unavailable', 'The store cannot be read.')
   }
   const deps = {
     catalog: () => catalogOf([]),
-    async readChangePage({ environment, after, limit }: ChangePageQuery) {
+    async readChangePage({ environment, after, upTo, limit }: ChangePageQuery) {
       read()
       if (environment === store.unreadable) throw new Error('This page cannot be read.')
       store.reads += 1
-      return log.slice(Number(after), Number(after) + limit)
+      return log
+        .slice(0, upTo === undefined ? undefined : Number(upTo))
+        .slice(Number(after))
+        .slice(0, limit)
     },
-    async readCursor() {
+    async readEnd() {
       read()
-      const newest = String(log.length)
+      const end = { cursor: String(log.length), isBehind: store.isBehind }
       await store.delay
-      return newest
+      return end
     },
   }
   const logger = pino({}, { write: (line: string) => errors.push(line) })
@@ -88,6 +91,21 @@ it('says that it is complete once it has sent everything that was stored', async
   append(1)
   await eventually(() => expect(client.changes).toHaveLength(251))
   expect(client.comments).toEqual([250])
+  client.leave()
+})
+
+it('does not say so while more is stored that nobody may see yet', async () => {
+  const { url, store, append, wake } = await openLog()
+  store.isBehind = true
+  append(1)
+  const client = await openStream({ url }, '?cursor=0')
+  await eventually(() => expect(client.changes).toHaveLength(1))
+  append(1)
+  await eventually(() => expect(client.changes).toHaveLength(2))
+  expect(client.comments).toEqual([])
+  store.isBehind = false
+  wake()
+  await eventually(() => expect(client.comments).toEqual([2]))
   client.leave()
 })
 

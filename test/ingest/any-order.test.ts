@@ -4,20 +4,18 @@ import { expect, it } from 'vitest'
 import type { Policy } from '../../src/entitlements/policy.js'
 import { createBatchWriter } from '../../src/ingest/commit.js'
 import { finishErasures } from '../../src/people/remove-stored.js'
-import type { NormalizedEvent } from '../../src/provider/event.js'
 import { normalise } from '../../src/provider/normalise.js'
 import type { DeliveryInput } from '../../src/store/events.js'
 import type { Database } from '../../src/store/schema.js'
 import { openDatabase } from '../../src/store/sqlite/dialect.js'
-import { byHand } from '../entitlements/events.js'
 import { mixedHistory } from '../entitlements/histories.js'
 import { heldOf, plainSources } from '../entitlements/plain/ask.js'
 import { plainEntitlements } from '../entitlements/plain/entitlements.js'
 import { policies } from '../entitlements/policies.js'
-import { customersIn, eventsIn, SOURCE_COLUMNS } from '../store/tables.js'
 import { emptyStores, migratedFile } from '../store/temporary-store.js'
+import { wholeState } from '../store/whole-state.js'
 import { ENGINE } from '../world.js'
-import { bodyOf, deliveryOf } from './wire.js'
+import { deliveriesOf, redelivered, withErasures } from './redelivered.js'
 
 const NOW = Date.UTC(2030, 0, 1)
 
@@ -55,73 +53,16 @@ async function stateIn(
       }),
     )
     await finishErasures(db, () => NOW)
-    const sources = await db
-      .selectFrom('sources')
-      .select(SOURCE_COLUMNS)
-      .orderBy('kind')
-      .orderBy('source_id')
-      .execute()
-    return {
-      entitlements: await db
-        .selectFrom('entitlements')
-        .selectAll()
-        .orderBy('customer_id')
-        .orderBy('product_id')
-        .execute(),
-      sources: sources.map(({ history, ...source }) => ({ ...source, history: eventsIn(history) })),
-      references: await db
-        .selectFrom('customer_references')
-        .selectAll()
-        .orderBy('name')
-        .orderBy('value')
-        .orderBy('customer_id')
-        .execute(),
-      erased: await db
-        .selectFrom('erasures')
-        .select(['customer_id', 'erased_at', 'was_known'])
-        .orderBy('customer_id')
-        .execute(),
-      bodiesOfErased: await db
-        .selectFrom('events')
-        .innerJoin('erasures', 'erasures.customer_id', 'events.customer_id')
-        .select(['events.event_id', 'events.body', 'events.body_removed', 'events.normalized'])
-        .where('events.headers', '!=', 'null')
-        .orderBy('events.event_id')
-        .execute(),
-      links: await db.selectFrom('payment_links').selectAll().orderBy('payment_id').execute(),
-      customers: await customersIn(db),
-      events: await db
-        .selectFrom('events')
-        .select(['event_id', 'disposition', 'reason', 'source_kind', 'source_id'])
-        .orderBy('event_id')
-        .execute(),
-    }
+    return await wholeState(db)
   } finally {
     for (const one of writers) await one.destroy()
   }
-}
-
-/** The same deliveries in another order, some of them twice, in batches of any size. */
-function redelivered<One extends DeliveryInput>(deliveries: readonly One[]): fc.Arbitrary<One[][]> {
-  return fc
-    .tuple(fc.subarray([...deliveries]), fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1 }))
-    .chain(([again, sizes]) =>
-      fc
-        .shuffledSubarray([...deliveries, ...again], { minLength: deliveries.length + again.length })
-        .map((all) => {
-          const batches: One[][] = []
-          for (let i = 0; all.length > 0; i += 1) batches.push(all.splice(0, sizes[i % sizes.length]))
-          return batches
-        }),
-    )
 }
 
 const casesOf = <One extends DeliveryInput>(histories: fc.Arbitrary<readonly One[]>) =>
   histories.chain((deliveries) =>
     fc.record({ deliveries: fc.constant(deliveries), other: redelivered(deliveries), policy: policies }),
   )
-
-const deliveriesOf = (events: readonly NormalizedEvent[]) => events.map((event) => deliveryOf(bodyOf(event)))
 
 it('ends in one state, whatever the order, the duplicates and the batches', async () => {
   await fc.assert(
@@ -135,27 +76,6 @@ it('ends in one state, whatever the order, the duplicates and the batches', asyn
     { numRuns: RUNS.order },
   )
 })
-
-/** Each event tells of the person too, and some of the people are erased at some time. */
-const withErasures = fc
-  .tuple(mixedHistory, fc.subarray(['cus_1', 'cus_2'], { minLength: 1 }), fc.nat(90_000))
-  .map(([events, erased, at]) => {
-    const told = events.map((event) => {
-      const body = JSON.parse(bodyOf(event)) as { data: { customer?: object | null } }
-      const { customer } = body.data
-      const details = { email: `${event.customerId}@example.com`, name: 'Some Body' }
-      const data = customer
-        ? { ...body.data, customer: { ...customer, ...details }, external_ref: 'ref' }
-        : body.data
-      return deliveryOf(JSON.stringify({ ...body, data }))
-    })
-    const acts = erased.map((customerId, index): DeliveryInput => {
-      const act = { ...byHand('manual.erased', at + index, { productId: null }), customerId }
-      const body = Buffer.from(JSON.stringify({ ...act, id: `man_${customerId}` }))
-      return { endpoint: 'manual', environment: 'live', body, headers: null, receivedAt: NOW }
-    })
-    return [...told, ...acts]
-  })
 
 it('ends in one state with people erased along the way, whenever that arrives', async () => {
   await fc.assert(

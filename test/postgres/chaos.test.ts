@@ -347,14 +347,26 @@ it(
       }
     })()
 
+    /** What a restart of the server does to them: every connection ends, in the middle of whatever it was about. */
+    let restarts = 0
+    const restarting = (async () => {
+      const others = sql`datname = current_database() and pid <> pg_backend_pid()`
+      for (;;) {
+        await wait(3_000 + 9_000 * random())
+        if (Date.now() > until - 2_000) return
+        await sql`select pg_terminate_backend(pid) from pg_stat_activity where ${others}`.execute(db)
+        restarts += 1
+      }
+    })()
+
     const left = () => Math.max(500, until - Date.now())
     await Promise.all(instances.map((one, i) => one.trouble(randomFrom(SEED + i + 1), until - 2_000, left)))
     note('in order again')
-    await Promise.all([...senders, jobs])
+    await Promise.all([...senders, jobs, restarting])
     note('all sent')
     await eventually(async () => {
       const asked = instances.map((one) => ask(one.daemon(), '/readyz').then(({ status }) => status))
-      expect(await Promise.all(asked)).toEqual([200, 200, 200])
+      expect(await Promise.all(asked)).toEqual(instances.map(() => 200))
     })
     isReading = false
     await reader
@@ -430,7 +442,7 @@ it(
         deliveries: [...acknowledged.values()].reduce((a, b) => a + b, 0),
         refusals: Object.fromEntries(refusals),
         changes: read.live.length + read.sandbox.length,
-        faults: chaos.faults,
+        faults: { ...chaos.faults, restarts },
         takeovers: following.length,
         platformCalls: changing.length,
         callsLateAfterAStop: late.length,

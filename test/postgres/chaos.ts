@@ -1,4 +1,4 @@
-/* Three daemons on one PostgreSQL, behind a balancer, each of which is killed, stopped and cut off at random. */
+/* Four daemons on one PostgreSQL, behind a balancer, each of which is killed, stopped and cut off at random. */
 
 import { setTimeout as wait } from 'node:timers/promises'
 import pLimit from 'p-limit'
@@ -63,7 +63,7 @@ export async function startChaos(
 ): Promise<Chaos> {
   const calls: PlatformCall[] = []
   /** One of them can always serve. */
-  const inTrouble = pLimit(2)
+  const inTrouble = pLimit(3)
   const faults = { kill: 0, stop: 0, cut: 0, freeze: 0 }
   const shared = temporaryFolder()
   const database = await postgresAt(databaseIn(shared))
@@ -94,8 +94,7 @@ export async function startChaos(
       if (fault === 'kill') {
         await kill(daemon)
         await wait(Math.min(ms, 1_000))
-        // Again, as a supervisor would: the machine may be busy.
-        daemon = await serve(folder, env).catch(() => serve(folder, env))
+        daemon = await serveAgain(() => serve(folder, env))
       } else if (fault === 'stop') {
         const stop = { from: Date.now(), until: Number.POSITIVE_INFINITY }
         stops.push(stop)
@@ -127,13 +126,24 @@ export async function startChaos(
     }
   }
 
-  const instances = await Promise.all(['one', 'two', 'three'].map(start))
+  const instances = await Promise.all(['one', 'two', 'three', 'four'].map(start))
   return {
     instances,
     calls,
     faults,
     folder: shared,
     url: `http://127.0.0.1:${(await openBalancer(instances)).port}`,
+  }
+}
+
+/** As a supervisor would: the machine may be busy, and the database be restarted meanwhile. */
+async function serveAgain(start: () => Promise<ServedDaemon>, left = 5): Promise<ServedDaemon> {
+  try {
+    return await start()
+  } catch (error) {
+    if (left === 0) throw error
+    await wait(500)
+    return serveAgain(start, left - 1)
   }
 }
 

@@ -164,6 +164,26 @@ describe('two instances on one database', () => {
     next.leave()
   })
 
+  it('stream what came behind a transaction of another program once that has ended, though nobody says so', async () => {
+    const both = await two()
+    const client = await openStream(both[1])
+    const db = await openStoreAt(both[0].databaseFile, { readOnly: false })
+    const changes = () => client.changes.map(({ customerId }) => customerId)
+    await db
+      .transaction()
+      .setIsolationLevel('read committed')
+      .execute(async (trx) => {
+        await sql`insert into settings values ('under way', '')`.execute(trx)
+        for (const n of [1, 2]) expect((await send(both[0], paid(n))).status).toBe(200)
+        expect(await changesAfter(both[0], null)).toEqual([])
+        throw new Error('rolled back')
+      })
+      .catch(({ message }: Error) => expect(message).toBe('rolled back'))
+    await eventually(() => expect(changes()).toEqual(['cus_1', 'cus_2']))
+    client.leave()
+    await db.destroy()
+  })
+
   it('move sources to a policy at the other where one of them ended in the middle', async () => {
     const [one, other] = await two()
     await send(one, paid(1))

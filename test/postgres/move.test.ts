@@ -105,7 +105,8 @@ async function fill(db: Kysely<Database>, tables: readonly string[]): Promise<vo
 
 async function tablesOf(db: Kysely<Database>): Promise<readonly string[]> {
   const { rows } = await sql<{ name: string }>`select table_name as name from information_schema.tables
-    where table_schema = current_schema() and table_name not like 'schema_migrations%'`.execute(db)
+    where table_schema = current_schema() and table_name not like 'schema_migrations%'
+      and table_name not like 'change_log%'`.execute(db)
   return rows.map(({ name }) => name)
 }
 

@@ -24,7 +24,12 @@ it('partitions by the statements on the page keep every event once, and every ch
   await database.connect()
   const [block] = blocks('sql', ['docs/scaling.md'])
   // So that the next event and the next change go into the second partitions.
-  await database.query(block?.text.replaceAll('10000001', String(CUSTOMERS + 1)) ?? '')
+  const { rows: places } = await database.query<{ place: string }>('select change_log_place() as place')
+  const statements = block?.text
+    .replaceAll(' (10000001)', ` (${CUSTOMERS + 1})`)
+    .replaceAll('with 10000001', `with ${CUSTOMERS + 1}`)
+    .replaceAll('(40960000001)', `(${places[0]?.place})`)
+  await database.query(statements ?? '')
 
   const second = await runDaemon({ folder: first.folder })
   expect(await sendAll(second, refunded)).toEqual(['applied'])
@@ -32,13 +37,13 @@ it('partitions by the statements on the page keep every event once, and every ch
   const { items } = (await (await ask(second, '/changes')).json()) as { items: { customerId: string }[] }
   const customers = ids.map(({ customer }) => customer)
   expect(items.map(({ customerId }) => customerId)).toEqual([...customers, ...customers])
-  for (const table of ['events', 'changes']) {
+  for (const table of ['events', 'change_log']) {
     const { rows } = await database.query(
       `select tableoid::regclass::text as name, count(*)::integer as count from ${table} group by 1 order by 1`,
     )
     expect(rows).toEqual([1, 2].map((n) => ({ name: `${table}_${n}`, count: CUSTOMERS })))
   }
   await second.stop()
-  await database.query('alter table changes detach partition changes_1 concurrently')
+  await database.query('alter table change_log detach partition change_log_1')
   await database.end()
 })

@@ -39,13 +39,18 @@ export async function emptyStores(count: number): Promise<readonly Kysely<Databa
     const file = await migratedFile()
     return Array.from({ length: count }, () => openDatabase(file, { readOnly: false }))
   }
-  shared ??= migratedDatabase()
-  const options = await shared
+  const options = await postgresOfHistories()
   const stores = Array.from({ length: count }, () => openPostgres(options, 'migrate', { most: 1 }))
   const tables = await (stores[0] as Kysely<Database>).introspection.getTables()
-  const names = tables.map(({ name }) => sql.table(name))
+  const names = tables.filter(({ isView }) => !isView).map(({ name }) => sql.table(name))
   await sql`truncate ${sql.join(names)} restart identity`.execute(stores[0] as Kysely<Database>)
   return stores
+}
+
+/** The database of `emptyStores`. */
+export function postgresOfHistories(): Promise<PostgresOptions> {
+  shared ??= migratedDatabase()
+  return shared
 }
 
 async function migratedDatabase(): Promise<PostgresOptions> {

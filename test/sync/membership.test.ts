@@ -109,7 +109,7 @@ describe('a membership', () => {
     const step = async (event: MembershipEvent) => {
       await db.transaction().execute(async (trx) => {
         if (event.kind !== 'desired') return stepMemberships(trx, [{ key: KEY, event }], NOON)
-        return saveDesires(trx, { desires: [{ ...KEY, ...event }], cursor: '0.1', marksUpTo: 0 }, NOON)
+        return saveDesires(trx, { desires: [{ ...KEY, ...event }], cursor: '0.1', marks: [] }, NOON)
       })
       return (await loadMemberships(db, [KEY])).get(membershipKey(KEY))
     }
@@ -132,11 +132,22 @@ describe('a mark', () => {
     await db.transaction().execute((trx) => markForSync(trx, [mark]))
     const read = await loadSyncMarks(db, 10)
     await db.transaction().execute((trx) => markForSync(trx, [mark]))
-    await db.transaction().execute((trx) => unmarkForSync(trx, read.upTo))
+    await db.transaction().execute((trx) => unmarkForSync(trx, read.seqs))
     const again = await loadSyncMarks(db, 10)
     expect(again.marks).toEqual([mark])
-    await db.transaction().execute((trx) => unmarkForSync(trx, again.upTo))
+    await db.transaction().execute((trx) => unmarkForSync(trx, again.seqs))
     expect((await loadSyncMarks(db, 10)).marks).toEqual([])
+  })
+
+  it('with a lower number that is committed later outlasts that those read before are taken off', async () => {
+    const db = await temporaryStore()
+    const insert = (seq: number, customer_id: string) =>
+      db.insertInto('sync_marks').values({ seq, environment: 'live', customer_id }).execute()
+    await insert(2, 'cus_2')
+    const read = await loadSyncMarks(db, 10)
+    await insert(1, 'cus_1')
+    await db.transaction().execute((trx) => unmarkForSync(trx, read.seqs))
+    expect((await loadSyncMarks(db, 10)).marks).toEqual([{ environment: 'live', customerId: 'cus_1' }])
   })
 
   it('is made for everybody who gets or loses an account, and who shares the lost one: for nothing else', async () => {
@@ -146,8 +157,8 @@ describe('a mark', () => {
       const customer = { customerId, deletedAt: null }
       const earlier = new Map([[customerId, { ...customer, facts: before }]])
       await db.transaction().execute((trx) => saveCustomers(trx, 'live', earlier, [{ ...customer, facts }]))
-      const { marks, upTo } = await loadSyncMarks(db, 10)
-      await db.transaction().execute((trx) => unmarkForSync(trx, upTo))
+      const { marks, seqs } = await loadSyncMarks(db, 10)
+      await db.transaction().execute((trx) => unmarkForSync(trx, seqs))
       return marks.map((mark) => mark.customerId)
     }
     const a = { communityId: known('a') }

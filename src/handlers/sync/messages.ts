@@ -52,7 +52,7 @@ export type MessageJson = z.input<typeof message>
 
 const messagePlace = placeIn<MessageKey>(
   (text) => {
-    const [, cursor, webhook] = /^(\d{1,15}) (.+)$/.exec(text) ?? []
+    const [, cursor, webhook] = /^(\d{1,16}) (.+)$/.exec(text) ?? []
     return webhook === undefined ? null : { cursor: Number(cursor), webhook }
   },
   ({ cursor, webhook }) => `${cursor} ${webhook}`,

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import {
   AbortedTransactionError,
   CompiledQuery,
@@ -15,7 +16,7 @@ import {
 import pg from 'pg'
 import { LatchkeyError } from '../../errors.js'
 import { ask, type EachRow, type Engine, type Row, type RowStatement } from '../engine.js'
-import type { Database, Db } from '../schema.js'
+import type { Database, Db, Tx } from '../schema.js'
 import { columnsOf, withoutNul } from './arrays.js'
 
 /** How to reach a database, and how long to wait for it. */
@@ -24,20 +25,26 @@ export interface PostgresOptions {
   readonly url: string
   /** How many connections one process opens, at most. */
   readonly connections: number
+  /** How many of them are for writing, `WRITERS` if omitted. */
+  readonly writers?: number
   /** No statement may take longer. */
   readonly statementTimeoutMs: number
 }
 
-/** `write`: the transactions of a writer, one at a time among all processes; `migrate`: the same, however long they take. */
+/** `write`: the transactions of a writer; `migrate`: the same, however long they take. */
 export type Purpose = 'read' | 'write' | 'migrate'
 
-/** The key of the advisory lock that a writing transaction holds: any number that others do not use. */
+/**
+ * The key of the advisory lock that every writing transaction holds, alone or shared with others beside it: any number
+ * that others do not use. Version 1.0.0 always holds it alone.
+ */
 const WRITER_LOCK = 4_680_468_046
 
 /** A sender waits 5 s for its answer: by then it should know that the store cannot be reached. */
 const CONNECT_TIMEOUT_MS = 3_000
 
-const START_TIMEOUT_MS = 15_000
+/** Its statements may take long; but a process that stops within a transaction must not hold up all others for ever. */
+const STARTING = { connectionTimeoutMillis: 15_000, idle_in_transaction_session_timeout: 60_000 }
 
 /** Shorter, so that a delivery is tried again before its sender gives up. */
 const LOCK_TIMEOUT_MS = 2_000
@@ -51,11 +58,11 @@ const HOLDER_LOCK_TIMEOUT_MS = 10_000
  */
 const IDLE_IN_TRANSACTION_MS = 3_000
 
-/** Transactions of one process, such as batches under way, wait for each other anyway. */
-const WRITING_CONNECTIONS = 4
+/** How many connections of a process are for writing, if nothing else is said. */
+export const WRITERS = 4
 
-/** The same, with those of leases and their holders, and one that listens. */
-const RESERVED_CONNECTIONS = 8
+/** Those of leases and their holders, and one that listens. */
+const OTHER_CONNECTIONS = 4
 
 /** Lost connections are noticed after some 20 s, on both sides. */
 const KEEPALIVE = '-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=2'
@@ -80,12 +87,17 @@ export interface OpenOptions {
   readonly most?: number
   /** What every commit of a writer announces to all that listen: that this process has written. */
   readonly announcing?: string
-  /** The setting, and the beginning of its value, without which no transaction begins: a lease, and its holder. */
+  /** The setting, and the beginning of its value, without which nothing is committed: a lease, and its holder. */
   readonly holding?: { readonly lease: string; readonly holder: string }
 }
 
 /** What commits announce, by the process that made them. */
 export const CHANNEL = 'latchkey'
+
+const announce = (own: string | undefined) => `notify ${CHANNEL}, '${own}'`
+
+/** Commits of this time share one announcement. */
+const ANNOUNCE_AFTER_MS = 10
 
 /** What every connection has in common. */
 export function connectionOf(url: string): pg.ClientConfig {
@@ -99,7 +111,7 @@ export function connectionOf(url: string): pg.ClientConfig {
 }
 
 export function openPostgres(
-  { url, connections, statementTimeoutMs }: PostgresOptions,
+  { url, connections, writers = WRITERS, statementTimeoutMs }: PostgresOptions,
   purpose: Purpose,
   options: OpenOptions = {},
 ): Db {
@@ -113,10 +125,10 @@ export function openPostgres(
   const pool = new pg.Pool({
     ...connectionOf(url),
     application_name: 'latchkey',
-    max: purpose === 'read' ? connections - RESERVED_CONNECTIONS : (options.most ?? WRITING_CONNECTIONS),
+    max: purpose === 'read' ? connections - writers - OTHER_CONNECTIONS : (options.most ?? writers),
     pipeline: true,
     // A start waits for its turn, and for a busy server.
-    ...(purpose === 'migrate' ? { connectionTimeoutMillis: START_TIMEOUT_MS } : timeouts),
+    ...(purpose === 'migrate' ? STARTING : timeouts),
     options: `${KEEPALIVE} ${OPTIONS[purpose]}`,
     types: { getTypeParser: parserOf },
   })
@@ -141,9 +153,11 @@ function parserOf(oid: number, format?: 'text' | 'binary') {
 
 class PostgresEngine extends PostgresAdapter implements Engine {
   readonly isRemote = true
+  readonly changeLog = 'change_log'
 
   /** The order of texts is that of their bytes, as everywhere in the program. */
   readonly columnTypes = {
+    isShared: true,
     text: sql`text collate "C"`,
     integer: sql`bigint`,
     bytes: sql`bytea`,
@@ -170,9 +184,7 @@ class PostgresEngine extends PostgresAdapter implements Engine {
     const parameters = columns.flatMap((column) => column?.array ?? [])
     const query = { ...CompiledQuery.raw(sql, parameters), name }
     if (!isSilent || !db.isTransaction) return ask<unknown>(db, query)
-    await db
-      .getExecutor()
-      .provideConnection((connection) => (connection as PooledConnection).sendAhead(query))
+    await sendAhead(db, query)
     return []
   }
 
@@ -183,6 +195,21 @@ class PostgresEngine extends PostgresAdapter implements Engine {
       name: `each${this.#named}`,
       isSilent: /^\s*(insert|update|delete)\b/.test(sql) && !/\breturning\b/.test(sql),
     }
+  }
+
+  /** In one order, so that no two transactions wait for each other: none locks anything later. */
+  async lock(trx: Tx, names: readonly string[]): Promise<void> {
+    const keys = [...new Set(names.map(lockKey))].sort((a, b) => (a < b ? -1 : 1))
+    if (keys.length > 0)
+      await sendAhead(trx, { ...CompiledQuery.raw(LOCK_ALL, [`{${keys.join()}}`]), name: 'lock' })
+  }
+
+  async drawSeqs(trx: Tx, count: number): Promise<readonly number[]> {
+    const rows = await ask<{ seq: number }>(trx, {
+      ...CompiledQuery.raw(DRAW_SEQS, [count]),
+      name: 'seqs',
+    } as NamedQuery)
+    return rows.map(({ seq }) => seq)
   }
 
   isOneOf(column: string, texts: readonly string[]): RawBuilder<boolean> {
@@ -207,6 +234,25 @@ interface PreparedStatement {
   /** Whether it only writes: nobody waits for its answer, which holds nothing. */
   readonly isSilent: boolean
 }
+
+interface NamedQuery extends CompiledQuery {
+  readonly name?: string
+}
+
+/** Sends what has no answer that somebody needs. */
+function sendAhead(db: Db, query: NamedQuery): Promise<void> {
+  return db.getExecutor().provideConnection((connection) => (connection as PooledConnection).sendAhead(query))
+}
+
+/** Evaluated in the order of the array. */
+const LOCK_ALL = 'select count(pg_advisory_xact_lock(key)) from unnest($1::bigint[]) as key'
+
+/** A name as one of the numbers that locks have: two names with the same one only wait for each other. */
+function lockKey(name: string): bigint {
+  return hash('sha1', name, 'buffer').readBigInt64BE()
+}
+
+const DRAW_SEQS = `select nextval('event_seqs') as seq from generate_series(1, $1::integer)`
 
 /** The rows as arrays, one for each column. A column of nulls has no type, and needs none as a literal. */
 function eachOf(types: readonly (string | null)[]): EachRow {
@@ -233,8 +279,11 @@ class Compiler extends PostgresQueryCompiler {
 
 class PoolDriver implements Driver {
   readonly #pool: pg.Pool
-  readonly #begin: string
-  readonly #commit: string
+  readonly #purpose: Purpose
+  readonly #holding: OpenOptions['holding']
+  readonly #announcing: string | undefined
+  /** Until then, further commits are announced with the last one. */
+  #announceSoon: NodeJS.Timeout | undefined
   readonly #errorFor: (error: unknown) => unknown
 
   constructor(
@@ -243,8 +292,9 @@ class PoolDriver implements Driver {
     { errorFor = (error) => error, announcing, holding }: OpenOptions,
   ) {
     this.#pool = pool
-    this.#begin = `${BEGIN[purpose]}${holding === undefined ? '' : ifHeld(holding)}`
-    this.#commit = announcing === undefined ? 'commit' : `notify ${CHANNEL}, '${announcing}'; commit`
+    this.#purpose = purpose
+    this.#holding = holding
+    this.#announcing = announcing
     this.#errorFor = (error) => errorFor(withCode(error))
   }
 
@@ -258,11 +308,20 @@ class PoolDriver implements Driver {
     }
   }
 
-  async beginTransaction(connection: PooledConnection, { accessMode }: TransactionSettings): Promise<void> {
+  async beginTransaction(
+    connection: PooledConnection,
+    { accessMode, isolationLevel }: TransactionSettings,
+  ): Promise<void> {
     connection.onlyReads = accessMode === 'read only'
+    const isBeside = isolationLevel === 'read committed'
+    connection.isBeside = isBeside
+    const begin = connection.onlyReads ? BEGIN_READ_ONLY : isBeside ? BEGIN_BESIDE : BEGIN[this.#purpose]
+    const holding = connection.onlyReads ? undefined : this.#holding
+    // What follows is executed after it, and fails if it does.
+    if (isBeside && holding === undefined) return connection.runAhead(begin)
     try {
-      const last = await connection.run(connection.onlyReads ? BEGIN_READ_ONLY : this.#begin)
-      if (last?.rows[0]?.held === false) throw new LatchkeyError('store_unavailable', LOST)
+      const last = await connection.run(`${begin}${holding === undefined ? '' : `; ${isHeld(holding)}`}`)
+      if (holding !== undefined && last?.rows.length === 0) throw lost()
     } catch (error) {
       // It has begun, and did not get the lock, or may not have it any more.
       await this.rollbackTransaction(connection).catch(() => {})
@@ -271,9 +330,31 @@ class PoolDriver implements Driver {
   }
 
   async commitTransaction(connection: PooledConnection): Promise<void> {
+    const isAnnounced = this.#announcing !== undefined && !connection.onlyReads
+    const isAlone = isAnnounced && !connection.isBeside
+    if (this.#holding !== undefined && !connection.onlyReads) await this.#keepHeld(connection, this.#holding)
     // It ends so after a failed statement, whose error somebody has caught.
-    const last = await connection.run(connection.onlyReads ? 'commit' : this.#commit)
+    const last = await connection.run(isAlone ? `${announce(this.#announcing)}; commit` : 'commit')
     if (last?.command === 'ROLLBACK') throw connection.failure ?? new AbortedTransactionError()
+    if (!isAnnounced || isAlone) return
+    // In the transaction, it would have all commits of the server wait for each other.
+    this.#announceSoon ??= setTimeout(() => void this.#announce(), ANNOUNCE_AFTER_MS)
+  }
+
+  /**
+   * At the end, so that a holder who was stopped for a while commits nothing once another has taken over: nobody takes
+   * over from here to the commit. Not at the beginning: locking the row gives the transaction its number, which must be
+   * later than those of the transactions that it waits for.
+   */
+  async #keepHeld(connection: PooledConnection, holding: Holding): Promise<void> {
+    const kept = await connection.run(`${isHeld(holding)} for key share`)
+    if (kept?.rows.length === 0) throw lost()
+  }
+
+  /** If it fails, others look by themselves. */
+  async #announce(): Promise<void> {
+    this.#announceSoon = undefined
+    await this.#pool.query(announce(this.#announcing)).catch(() => {})
   }
 
   async rollbackTransaction(connection: PooledConnection): Promise<void> {
@@ -288,6 +369,9 @@ class PoolDriver implements Driver {
   }
 
   async destroy(): Promise<void> {
+    const isOwed = this.#announceSoon !== undefined
+    clearTimeout(this.#announceSoon)
+    if (isOwed) await this.#announce()
     await this.#pool.end()
   }
 }
@@ -301,17 +385,22 @@ const BEGIN: Readonly<Record<Purpose, string>> = {
   migrate: BEGIN_ALONE,
 }
 
+/** Beside those that do the same, and never beside one that writes alone. */
+const BEGIN_BESIDE = `begin; ${COMMIT_DURABLY}; select pg_advisory_xact_lock_shared(${WRITER_LOCK})`
+
 /** Whatever the connection is for. Like batches, it finds rows by their keys. */
 const BEGIN_READ_ONLY = [
   'begin isolation level repeatable read read only',
   ...BY_KEY.map((name) => `set local ${name} = off`),
 ].join('; ')
 
-const LOST = 'Another instance has taken this over.'
+const lost = () => new LatchkeyError('store_unavailable', 'Another instance has taken this over.')
 
-/** In the transaction, so that a holder who was stopped for a while writes nothing once another has taken over. */
-function ifHeld({ lease, holder }: NonNullable<OpenOptions['holding']>): string {
-  return `; select exists (select from settings where key = '${lease}' and value like '${holder} %') as held`
+type Holding = NonNullable<OpenOptions['holding']>
+
+/** A row, if the lease is still its holder's. Renewing it changes no key, and waits for nobody who shares that. */
+function isHeld({ lease, holder }: Holding): string {
+  return `select key from settings where key = '${lease}' and value like '${holder} %'`
 }
 
 const IN_FAILED_TRANSACTION = '25P02'
@@ -325,6 +414,8 @@ class PooledConnection implements DatabaseConnection {
   isBroken = false
   /** Whether its transaction does. */
   onlyReads = false
+  /** Whether others write beside its transaction. */
+  isBeside = false
   /** The first error: what was sent after it is only told that the transaction has failed. */
   #failure: unknown
   /** Bytes of the writes that have no answer yet. */
@@ -344,7 +435,7 @@ class PooledConnection implements DatabaseConnection {
    * Sends a write whose answer nobody needs. What follows is executed after it; if it fails, so do all later statements,
    * and the commit.
    */
-  async sendAhead(query: CompiledQuery & { readonly name?: string }): Promise<void> {
+  async sendAhead(query: NamedQuery): Promise<void> {
     let bytes = 0
     for (const value of query.parameters)
       if (typeof value === 'string' || Buffer.isBuffer(value)) bytes += value.length
@@ -357,9 +448,7 @@ class PooledConnection implements DatabaseConnection {
     if (this.#sentAhead > SENT_AHEAD_AT_MOST) await answer
   }
 
-  async executeQuery<Answer>(
-    query: CompiledQuery & { readonly name?: string },
-  ): Promise<QueryResult<Answer>> {
+  async executeQuery<Answer>(query: NamedQuery): Promise<QueryResult<Answer>> {
     const { sql: text, parameters, name } = query
     const values = parameters.map(withoutNul)
     const { command, rowCount, rows } = await this.#orError(
@@ -367,6 +456,11 @@ class PooledConnection implements DatabaseConnection {
     )
     const changes = command !== 'SELECT' && rowCount !== null
     return { rows: rows as Answer[], ...(changes && { numAffectedRows: BigInt(rowCount) }) }
+  }
+
+  /** Whose answers nobody waits for. */
+  runAhead(commands: string): void {
+    this.run(commands).catch(() => {})
   }
 
   /** @returns the answer to the last of these commands */

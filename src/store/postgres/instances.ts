@@ -3,7 +3,8 @@
 import { randomUUID } from 'node:crypto'
 import { type RawBuilder, sql } from 'kysely'
 import pg from 'pg'
-import type { Db } from '../schema.js'
+import { beside } from '../engine.js'
+import type { Db, Tx } from '../schema.js'
 import { getSetting } from '../settings.js'
 import { CHANNEL, connectionOf, openPostgres, type PostgresOptions, withCode } from './dialect.js'
 
@@ -84,8 +85,8 @@ const HAS_ENDED = sql`split_part(settings.value, ' ', 2)::bigint < ${now}`
 export const FOLLOWING = 'following'
 
 /**
- * What one process has at a time. It is a setting with its holder and its end. Taking it is a writing transaction, and
- * so is all that its holder writes: both happen one after the other.
+ * What one process has at a time. It is a setting with its holder and its end. All that its holder writes keeps the row
+ * as it is, and taking it from the holder waits for that; renewing it does not.
  * @param db a writer that announces nothing
  */
 export function createLease(db: Db, options: PostgresOptions, name: string) {
@@ -99,17 +100,31 @@ export function createLease(db: Db, options: PostgresOptions, name: string) {
   const isHeld = () => performance.now() < heldUntil
   let look = () => {}
 
+  const value = sql`concat(${holder}::text, ' ', ${now} + ${LEASE_MS}::bigint)`
+
+  /** @returns whether it is still ours */
+  async function renewIn(trx: Tx): Promise<boolean> {
+    const { rows } = await sql`
+      update settings set value = ${value} where key = ${key} and ${isOurs} returning key`.execute(trx)
+    return rows.length > 0
+  }
+
+  /** @returns whether it is ours from now on */
+  async function takeIn(trx: Tx, isOver: RawBuilder<unknown>): Promise<boolean> {
+    // Waits for what its holder is writing.
+    await sql`select from settings where key = ${key} for update`.execute(trx)
+    const { rows } = await sql`insert into settings (key, value) values (${key}, ${value})
+      on conflict (key) do update set value = excluded.value where ${isOver} returning key`.execute(trx)
+    return rows.length > 0
+  }
+
   /** @param isOver of the lease of another */
   async function claim(isOver: RawBuilder<unknown> = HAS_ENDED): Promise<boolean> {
     const from = performance.now()
-    const { rows } = await db.transaction().execute((trx) =>
-      sql`insert into settings (key, value) values (${key}, concat(${holder}::text, ' ', ${now} + ${LEASE_MS}::bigint))
-        on conflict (key) do update set value = excluded.value where ${isOurs} or ${isOver}
-        returning key`.execute(trx),
-    )
+    const isClaimed = await beside(db, async (trx) => (await renewIn(trx)) || (await takeIn(trx, isOver)))
     // It may have ended meanwhile, and what its holder does with it.
     look()
-    heldUntil = rows.length > 0 ? from + LEASE_MS - MARGIN_MS : 0
+    heldUntil = isClaimed ? from + LEASE_MS - MARGIN_MS : 0
     clearTimeout(ending)
     // A timer may come a millisecond early, and would find it still held.
     if (isHeld()) ending = setTimeout(() => look(), heldUntil - performance.now() + 2)

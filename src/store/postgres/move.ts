@@ -2,10 +2,12 @@ import { sql } from 'kysely'
 import { LatchkeyError } from '../../errors.js'
 import { bulkInsert, countRows } from '../bulk.js'
 import { placeIn } from '../engine.js'
+import { catchUpSeqs } from '../events.js'
 import { isMigrationTable } from '../migrate.js'
 import type { Database, Db, Tx } from '../schema.js'
 import type { PostgresOptions } from './dialect.js'
 import { createLease, FOLLOWING } from './instances.js'
+import { placeBehind } from './numbers.js'
 import { withCurrentSchema } from './store.js'
 
 type Table = keyof Database
@@ -32,15 +34,15 @@ export async function copyToPostgres(
     db.transaction().execute(async (trx) => {
       await assertFree(trx, target)
       // Settings of a daemon that was started on it.
-      await sql`truncate ${sql.join(tables.map((table) => sql.table(table)))}`.execute(trx)
+      await sql`truncate ${sql.join(tables.map((table) => sql.table(tableOf(table))))}`.execute(trx)
       for (const table of tables) {
-        const insert = bulkInsert(table)
+        const insert = bulkInsert(tableOf(table))
         for await (const batch of batchesOf(source, table)) {
           await insert(trx, batch)
           done += batch.length
           onProgress(done, total)
         }
-        const copied = await countRows(trx, table)
+        const copied = await countRows(trx, tableOf(table))
         if (copied !== rows[table])
           throw new Error(`of ${table}, ${copied} rows were copied instead of ${rows[table]}`)
       }
@@ -49,6 +51,8 @@ export async function copyToPostgres(
   )
   return rows
 }
+
+const tableOf = (table: Table): Table => (table === 'changes' ? 'change_log' : table)
 
 /** In the order of creation: a table refers only to those before it. */
 async function tablesOf(source: Db): Promise<readonly Table[]> {
@@ -86,6 +90,8 @@ async function* batchesOf(source: Db, table: Table): AsyncGenerator<never[]> {
 
 /** Has the database number new rows behind all that there ever were. */
 async function continueNumbers(trx: Tx, source: Db): Promise<void> {
+  await placeBehind(trx)
+  await catchUpSeqs(trx)
   const given = await sql<{ name: string; seq: number }>`select name, seq from sqlite_sequence`.execute(
     source,
   )

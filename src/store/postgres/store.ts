@@ -3,12 +3,13 @@ import { sql } from 'kysely'
 import type { Policy } from '../../entitlements/policy.js'
 import { LatchkeyError } from '../../errors.js'
 import { ensureChangeLogEpoch } from '../changes.js'
-import { guardedWriter, isStoreBroken, placeIn, unavailable } from '../engine.js'
+import { guardedWriter, hasCode, isStoreBroken, placeIn, unavailable } from '../engine.js'
 import { migrate } from '../migrate.js'
 import type { Db } from '../schema.js'
 import { ensureConsoleSecret, ensurePolicy } from '../settings.js'
 import { openPostgres, type PostgresOptions } from './dialect.js'
 import { type CommitListener, createLease, hear } from './instances.js'
+import { settleNumbers } from './numbers.js'
 
 const OLDEST_VERSION = 14
 
@@ -31,6 +32,7 @@ export async function openPostgresStore<Writer extends { close(): Promise<void> 
     await ensurePolicy(db, configured)
     await ensureChangeLogEpoch(db)
     await ensureConsoleSecret(db)
+    await settleNumbers(db)
   })
   const own = randomUUID()
   const writer = openWriter(openPostgres(options, 'write', { announcing: own }))
@@ -127,8 +129,12 @@ export async function findWeaknesses(db: Db): Promise<readonly string[]> {
   ]
 }
 
+const LOCKED = /^55P03$/
+
 function cannotUse({ url }: PostgresOptions, cause: unknown): unknown {
   if (cause instanceof LatchkeyError || !(cause instanceof Error)) return cause
-  const message = `${placeIn(url)} can't be used: ${cause.message}. Check database.url, and the server.`
+  const message = hasCode(cause, LOCKED)
+    ? `The schema of ${placeIn(url)} can't be changed while another program reads its tables. End it, or wait for it to end (it may be a dump), and start again.`
+    : `${placeIn(url)} can't be used: ${cause.message}. Check database.url, and the server.`
   return new LatchkeyError('store_unavailable', message, { cause })
 }

@@ -105,6 +105,7 @@ function guardedReads(sqlite: Sqlite.Database, errorFor: ErrorFor): Prepare {
 
 class SqliteEngine extends SqliteAdapter implements Engine {
   readonly isRemote = false
+  readonly changeLog = 'changes'
   readonly #prepare: Prepare
   readonly #texts = new WeakMap<RowStatement, string>()
 
@@ -115,6 +116,7 @@ class SqliteEngine extends SqliteAdapter implements Engine {
 
   /** Strict tables refuse a value of the wrong type, which SQLite would otherwise store. */
   readonly columnTypes = {
+    isShared: false,
     text: sql`text`,
     integer: sql`integer`,
     bytes: sql`blob`,
@@ -127,6 +129,13 @@ class SqliteEngine extends SqliteAdapter implements Engine {
   /** Lets the migrator put all pending migrations into one transaction, which SQLite can roll back whole. */
   override get supportsTransactionalDdl(): boolean {
     return true
+  }
+
+  /** One transaction writes at a time. */
+  async lock() {}
+
+  drawSeqs(): null {
+    return null
   }
 
   /**

@@ -78,12 +78,12 @@ describe('the outbound webhook', () => {
     await store.change({})
     await arrive(receiver, 1)
     const [message] = receiver.received
-    const [, epoch] = /^msg_(\w+)_1$/.exec(message?.id ?? '') ?? []
+    const [, epoch, number] = /^msg_(\w+)_(\d+)$/.exec(message?.id ?? '') ?? []
     expect(message?.payload).toEqual({
       type: 'entitlement.granted',
       timestamp: '2026-03-01T11:59:59.000Z',
       data: {
-        cursor: `${epoch}.1`,
+        cursor: `${epoch}.${number}`,
         at: '2026-03-01T11:59:59.000Z',
         environment: 'live',
         customerId: 'cus_1',
@@ -127,7 +127,7 @@ describe('the outbound webhook', () => {
     await store.change({ productId: 'pro_after' })
     await arrive(receiver, 2)
     expect(told(receiver)).toEqual(['cus_1/pro_waiting', 'cus_1/pro_after'])
-    const [first, second] = receiver.received.map(({ id }) => /^msg_(\w+)_\d$/.exec(id)?.[1])
+    const [first, second] = receiver.received.map(({ id }) => /^msg_(\w+)_\d+$/.exec(id)?.[1])
     expect(first).not.toBe(second)
     expect(store.logged()).toContain('was restored')
   })

@@ -1,0 +1,262 @@
+import { join } from 'node:path'
+import { type LoadGenerator, startLoadGenerator } from './load/generator.js'
+import { readOptions } from './options.js'
+import { whileRebuilding } from './rebuild/rebuilding.js'
+import { fill } from './renewals.js'
+import { machineNow, report, type Section } from './results.js'
+import { type Contestant, measureRounds, type Standing } from './rounds.js'
+import { startLatchkey } from './servers/latchkey.js'
+import { query, type RunningPostgres, startPostgres, usePostgres } from './servers/postgres.js'
+import { type RunningServer, startServer } from './servers/running-server.js'
+import { createDaemonFolder } from './store/daemon-folder.js'
+import { figure, markdownTable, ratio } from './table.js'
+import { together } from './together.js'
+import { createWorkFolder, syncMicros } from './work-folder.js'
+
+/*
+ * What the way to PostgreSQL costs deliveries: renewals through one daemon and several, each way so many milliseconds
+ * long, beside another version in the same run. Nothing but the way is made longer: load, daemons and database share the
+ * machine.
+ *
+ *   node --import ./scripts/typescript.js bench/distances.ts --against F [--rounds 2] [--seconds 4] [--writers 4]
+ *                               [--subscriptions 2000] [--part 1: only one of them] [--folder F] [--url postgres://...]
+ */
+
+const OTHER = 'the other'
+const THIS = 'this'
+/** The last part by its number; `--part` may name one. */
+const EVERY_PART = 100
+
+const machine = machineNow()
+const { folder, url, against, numbers } = readOptions({
+  rounds: 2,
+  seconds: 4,
+  writers: 4,
+  subscriptions: 2_000,
+  part: EVERY_PART,
+})
+const { rounds, seconds, writers, subscriptions, part } = numbers
+if (against === undefined) throw new Error('--against names the folder where another version is built.')
+
+interface Cell {
+  readonly delayMs: number
+  readonly daemons: number
+  /** In all. */
+  readonly senders: number
+  readonly subscriptions: number
+}
+
+/** A database for each version, and what each has delivered into it. */
+interface Store {
+  readonly name: string
+  readonly project: string | undefined
+  readonly databaseUrl: string
+}
+
+let started = 0
+
+async function startDaemons(store: Store, { delayMs, daemons }: Cell, use: Use): Promise<RunningServer> {
+  const direct = new URL(store.databaseUrl)
+  const way = use(await startServer('distance', direct.port, String(delayMs)))
+  const databaseUrl = Object.assign(direct, { port: way.port }).href
+  const running: RunningServer[] = []
+  for (let i = 0; i < daemons; i += 1) {
+    started += 1
+    const database = {
+      url: databaseUrl,
+      ...(store.project === undefined && { writers, connections: writers + 8 }),
+    }
+    const { configFile } = createDaemonFolder(join(work, String(started)), database)
+    running.push(use(await startLatchkey(configFile, store.project)))
+  }
+  const [first, ...beside] = running as [RunningServer, ...RunningServer[]]
+  return { ...first, beside, databasePid: postgres.pid }
+}
+
+type Use = <S extends { stop(): Promise<void> }>(started: S) => S
+
+/** Requests a second of each version, or of some, with so many senders. */
+async function measureCell(load: LoadGenerator, stores: readonly Store[], cell: Cell): Promise<Standing[]> {
+  return together(async (use) => {
+    const contestants: Contestant[] = []
+    for (const store of stores) {
+      const server = await startDaemons(store, cell, use)
+      const workload = { kind: 'renewals', subscriptions: cell.subscriptions } as const
+      contestants.push({ name: store.name, server, workload })
+    }
+    // Rounds of about the same time: as many requests as the slowest answers then.
+    const trial = { rounds: 1, warmUp: cell.senders, requests: 3 * cell.senders, connections: cell.senders }
+    const tried = await measureRounds(load, contestants, trial)
+    const slowest = Math.min(...tried.map(({ median }) => median.requestsPerSecond))
+    const requests = Math.max(3 * cell.senders, Math.round(slowest * seconds))
+    return measureRounds(load, contestants, { ...trial, rounds, requests })
+  })
+}
+
+const rates = (standings: readonly Standing[]) =>
+  new Map(standings.map(({ name, median }) => [name, median.requestsPerSecond]))
+
+async function measureDistances(load: LoadGenerator, stores: readonly Store[]): Promise<Section> {
+  const rows: Record<string, string>[] = []
+  const data: object[] = []
+  for (const delayMs of [0, 1, 5, 20]) {
+    for (const senders of [64, 256]) {
+      const standings = await measureCell(load, stores, { delayMs, senders, daemons: 1, subscriptions })
+      const [other = 0, own = 0] = [OTHER, THIS].map((name) => rates(standings).get(name))
+      rows.push({
+        'ms each way': String(delayMs),
+        senders: String(senders),
+        [`${OTHER}, requests/s`]: figure(other),
+        [`${THIS}, requests/s`]: figure(own),
+        [`× ${OTHER}`]: ratio(own, other),
+      })
+      data.push({ delayMs, senders, standings })
+    }
+  }
+  const title = 'One daemon'
+  return {
+    title,
+    explanation: `Renewals of ${subscriptions} subscriptions.`,
+    table: markdownTable(rows),
+    data,
+  }
+}
+
+async function measureSeveral(
+  load: LoadGenerator,
+  stores: readonly Store[],
+  {
+    title,
+    delayMs,
+    sendersOf,
+    ...cell
+  }: Pick<Cell, 'delayMs' | 'subscriptions'> & {
+    readonly title: string
+    readonly sendersOf: (daemons: number) => number
+  },
+): Promise<Section> {
+  const rows: Record<string, string>[] = []
+  const data: object[] = []
+  const first = new Map<string, number>()
+  for (const daemons of [1, 2, 4]) {
+    const senders = sendersOf(daemons)
+    const standings = await measureCell(load, stores, { ...cell, delayMs, daemons, senders })
+    for (const [name, rate] of rates(standings)) {
+      if (daemons === 1) first.set(name, rate)
+      rows.push({
+        version: name,
+        daemons: String(daemons),
+        senders: String(senders),
+        'requests/s': figure(rate),
+        '× one daemon': ratio(rate, first.get(name) ?? Number.NaN),
+        [`× ${OTHER}`]: ratio(rate, rates(standings).get(OTHER) ?? Number.NaN),
+      })
+    }
+    data.push({ daemons, senders, standings })
+  }
+  const explanation = `${delayMs} ms each way, renewals of ${cell.subscriptions} subscription(s).`
+  return { title, explanation, table: markdownTable(rows), data }
+}
+
+/** Deliveries to one daemon, while another one compares all that is stored with its events, and while none does. */
+async function measureMeanwhile(load: LoadGenerator, stores: readonly Store[]): Promise<Section> {
+  return together(async (use) => {
+    const contestants: Contestant[] = []
+    const workload = { kind: 'renewals', subscriptions } as const
+    for (const store of stores) {
+      const cell = { delayMs: 1, daemons: 1, senders: 64, subscriptions }
+      const server = await startDaemons(store, cell, use)
+      const other = await startDaemons(store, cell, use)
+      contestants.push({ name: `${store.name}, alone`, server, workload })
+      const meanwhile = <T>(work: () => Promise<T>) =>
+        whileRebuilding(other, '/rebuild/verification', () => {}, work)
+      contestants.push({ name: `${store.name}, while another verifies`, server, workload, meanwhile })
+    }
+    const options = { rounds, warmUp: 256, requests: 1_000 * seconds, connections: 64 }
+    const standings = await measureRounds(load, contestants, options)
+    const rows = standings.map(({ name, median }, i) => ({
+      deliveries: name,
+      'requests/s': figure(median.requestsPerSecond),
+      '× alone': ratio(
+        median.requestsPerSecond,
+        standings[i - (i % 2)]?.median.requestsPerSecond ?? Number.NaN,
+      ),
+    }))
+    const title = 'While another daemon verifies'
+    const explanation = '1 ms each way, 64 senders.'
+    return { title, explanation, table: markdownTable(rows), data: standings }
+  })
+}
+
+async function measureAll(postgres: RunningPostgres): Promise<Section[]> {
+  return together(async (use) => {
+    const load = use(startLoadGenerator())
+    const stores: Store[] = []
+    const hot: Store[] = []
+    for (const [name, project] of [
+      [OTHER, against],
+      [THIS, undefined],
+    ] as const) {
+      const label = name.replace(' ', '_')
+      stores.push({ name, project, databaseUrl: await postgres.createDatabase(`far_${label}`) })
+      hot.push({ name, project, databaseUrl: await postgres.createDatabase(`hot_${label}`) })
+    }
+    const near = { delayMs: 0, daemons: 1, senders: 64 }
+    for (const [all, many] of [
+      [stores, subscriptions],
+      [hot, 1],
+    ] as const) {
+      for (const store of all) {
+        await together(async (begin) => {
+          const server = await startDaemons(store, { ...near, subscriptions: many }, begin)
+          await fill(load, server, { subscriptions: many, events: many === 1 ? 40 : 1 }, many === 1 ? 8 : 256)
+        })
+      }
+    }
+    const parts: (() => Promise<Section>)[] = [
+      () => measureDistances(load, stores),
+      () =>
+        measureSeveral(load, stores, {
+          title: 'Several daemons far away',
+          delayMs: 20,
+          subscriptions,
+          sendersOf: (daemons) => 24 * daemons,
+        }),
+      () =>
+        measureSeveral(load, stores, {
+          title: 'Several daemons, as much load',
+          delayMs: 5,
+          subscriptions,
+          sendersOf: () => 256,
+        }),
+      () =>
+        measureSeveral(load, hot, {
+          title: 'One subscription in every delivery',
+          delayMs: 5,
+          subscriptions: 1,
+          sendersOf: () => 64,
+        }),
+      () => measureMeanwhile(load, stores),
+    ]
+    const sections: Section[] = []
+    for (const [i, measure] of parts.entries())
+      if (part === EVERY_PART || part === i + 1) sections.push(await measure())
+    for (const { databaseUrl } of [...stores, ...hot]) {
+      const ended = await query<{ deadlocks: string }>(
+        databaseUrl,
+        'select deadlocks from pg_stat_database where datname = current_database()',
+      )
+      if (Number(ended?.deadlocks) > 0) throw new Error(`${ended?.deadlocks} transactions deadlocked.`)
+    }
+    return sections
+  })
+}
+
+const work = createWorkFolder(folder)
+const postgres = url === undefined ? await startPostgres(work) : usePostgres(url)
+try {
+  const about = `${machine}, ${Math.round(syncMicros(work))} µs to sync a page to the disk, database.writers ${writers}`
+  report('distances', about, await measureAll(postgres))
+} finally {
+  await postgres.stop()
+}

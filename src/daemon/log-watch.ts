@@ -1,0 +1,75 @@
+import type { Logger } from 'pino'
+import type { LogEnd } from '../store/changes.js'
+
+/** How soon readers look again for changes that they could not see yet. */
+const AGAIN_MS = 50
+
+/** No transaction of Latchkey's takes so long. */
+const LONG_MS = 60_000
+
+export interface LogWatchDeps {
+  readonly log: Pick<Logger, 'warn'>
+  readonly readEnd: () => Promise<LogEnd>
+  /** Has readers of the change log look at it. */
+  readonly wake: () => void
+}
+
+const HELD_UP =
+  'the change log is held up: a transaction of another program has been writing to this database for a minute. Streams, ' +
+  'webhooks, roles and groups wait for it: find it in pg_stat_activity by its backend_xid, and end it'
+
+/**
+ * Wakes the readers of a change log that ends before the oldest transaction under way: again, as long as it lacks
+ * committed changes. A transaction that ends without a commit tells nobody.
+ */
+export function createLogWatch({ readEnd, wake, log }: LogWatchDeps) {
+  let isLooking = false
+  let isAsked = false
+  let isStopped = false
+  let timer: NodeJS.Timeout | undefined
+  /** Where the log has ended since then, though it lacks changes; null: it lacks none. */
+  let heldUp: { readonly at: number; readonly since: number; isWarned: boolean } | null = null
+
+  async function look(): Promise<void> {
+    isLooking = true
+    while (isAsked && !isStopped) {
+      isAsked = false
+      // Before they look: what is missing then may be there when they do.
+      const end = await readEnd().catch(() => null)
+      wake()
+      noteEnd(end)
+      if (end?.isBehind && !isStopped) timer ??= setTimeout(again, AGAIN_MS)
+    }
+    isLooking = false
+  }
+
+  function noteEnd(end: LogEnd | null): void {
+    if (!end?.isBehind) {
+      heldUp = null
+      return
+    }
+    if (heldUp?.at !== end.cursor) heldUp = { at: end.cursor, since: performance.now(), isWarned: false }
+    if (heldUp.isWarned || performance.now() - heldUp.since < LONG_MS) return
+    heldUp.isWarned = true
+    log.warn(HELD_UP)
+  }
+
+  function again(): void {
+    timer = undefined
+    note()
+  }
+
+  function note(): void {
+    isAsked = true
+    if (!isLooking) void look()
+  }
+
+  return {
+    /** Something was committed, here or by another process. Cheap, and never throws. */
+    note,
+    async stop(): Promise<void> {
+      isStopped = true
+      clearTimeout(timer)
+    },
+  }
+}
