@@ -90,7 +90,7 @@ export function useList<P extends Path>(
       const page = (await get(path, { ...all, cursor }, signal)) as Page<Item<P>>
       items.push(...page.items.filter(isAsked))
       cursor = page.pagination.nextCursor
-      const isEnough = items.length >= times * SHOWN || reads === times * MOST_READS
+      const isEnough = items.length >= times * all.limit || reads === times * MOST_READS
       if (cursor === null || isEnough) return { items, hasMore: cursor !== null }
     }
   }
