@@ -3,7 +3,7 @@
 import { mkdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Locator, Page } from 'playwright-core'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { EXAMPLE_POLICY } from '../../src/config/policy.js'
 import { accountId, BOT_TOKEN, GOLD_ROLE_ID, GUILD_ID, SILVER_ROLE_ID } from '../platforms/discord-ids.js'
 import { type LocalDiscord, startDiscord } from '../platforms/discord-server.js'
@@ -120,9 +120,10 @@ interface Desk {
 
 let desk: Desk
 
+const ends: (() => unknown)[] = []
+const atEnd = (end: () => unknown): void => void ends.unshift(end)
+
 beforeAll(async () => {
-  const ends: (() => unknown)[] = []
-  const atEnd = (end: () => unknown): void => void ends.unshift(end)
   const folder = createFolder()
   atEnd(() => rmSync(folder, { recursive: true, force: true }))
   const discord = await startDiscord({ atEnd })
@@ -150,9 +151,11 @@ beforeAll(async () => {
   await linkAccounts(desk)
   rewriteConfig(folder, consoleConfig({}, { products, sync, policy: next }))
   await daemon.reload()
-  return async () => {
-    for (const end of ends) await end()
-  }
+})
+
+// Also after a set-up that has failed half way.
+afterAll(async () => {
+  for (const end of ends) await end()
 })
 
 /** Some have a role; then somebody moves it above the bot's own, and the next one waits for it. */

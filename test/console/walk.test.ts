@@ -3,7 +3,7 @@
 import { rmSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import type { BrowserContextOptions, Locator, Page } from 'playwright-core'
-import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { accountId, BOT_TOKEN, GOLD_ROLE_ID, GUILD_ID } from '../platforms/discord-ids.js'
 import { type LocalDiscord, startDiscord } from '../platforms/discord-server.js'
 import { startTelegram, BOT_TOKEN as TELEGRAM_TOKEN } from '../platforms/telegram-server.js'
@@ -40,10 +40,11 @@ interface World {
 
 let world: World
 
+const ends: (() => unknown)[] = []
+const atEnd = (end: () => unknown): void => void ends.unshift(end)
+
 /** One daemon for all of them: each is about customers of its own, and leaves sync and platforms as they were. */
 beforeAll(async () => {
-  const ends: (() => unknown)[] = []
-  const atEnd = (end: () => unknown): void => void ends.unshift(end)
   const folder = createFolder()
   atEnd(() => rmSync(folder, { recursive: true, force: true }))
   const discord = await startDiscord({ atEnd })
@@ -69,9 +70,11 @@ beforeAll(async () => {
   await storeCrowd(folder, CUSTOMERS)
   const daemon = await serveHere(folder, { atEnd })
   world = { daemon, folder, discord, own }
-  return async () => {
-    for (const end of ends) await end()
-  }
+})
+
+// Also after a set-up that has failed half way.
+afterAll(async () => {
+  for (const end of ends) await end()
 })
 
 interface Opening extends BrowserContextOptions {
