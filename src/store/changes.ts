@@ -1,6 +1,7 @@
 /* The change log: every change of an entitlement, in the order of writing, and its cursors. */
 
 import { randomBytes } from 'node:crypto'
+import { setTimeout as wait } from 'node:timers/promises'
 import { type RawBuilder, type Selectable, sql } from 'kysely'
 import { NEVER_GRANTED } from '../entitlements/entitlement.js'
 import type { AccessSnapshot } from '../entitlements/model.js'
@@ -181,6 +182,19 @@ async function highestIn(db: Db, log: Engine['changeLog']): Promise<number> {
   const { rows } = await sql<{ cursor: number }>`
     select cursor from ${sql.table(log)} order by cursor desc limit 1`.execute(db)
   return rows[0]?.cursor ?? 0
+}
+
+/** A transaction of Latchkey's takes milliseconds. One that goes on for longer is waited for no longer. */
+const READABLE_WITHIN_MS = 2_000
+const LOOK_AGAIN_MS = 20
+
+/** Resolves once readers see every change that is committed now; or after a while, where something holds the log up. */
+export async function untilReadable(db: Db): Promise<void> {
+  const newest = await newestCursor(db)
+  for (let waited = 0; waited < READABLE_WITHIN_MS; waited += LOOK_AGAIN_MS) {
+    if ((await latestCursor(db)) >= newest) return
+    await wait(LOOK_AGAIN_MS)
+  }
 }
 
 export interface LogEnd {

@@ -1,6 +1,7 @@
 import { LatchkeyError } from '../errors.js'
 import { ofEach } from '../provider/accounts.js'
 import type { Environment } from '../provider/event.js'
+import { untilReadable } from '../store/changes.js'
 import { MAX_PER_TRANSACTION, type RetryFilter } from '../store/memberships.js'
 import { ENVIRONMENTS } from '../store/schema.js'
 import type { SyncContext } from './context.js'
@@ -59,7 +60,7 @@ export function countAttempts() {
 /** The run that an operator asks for. */
 export function createRun(deps: RunDeps) {
   const { context, attempts, plan, isPaused, updateDesired, reopen, sweep, work } = deps
-  const { writeSync, gate } = context
+  const { db, writeSync, gate } = context
 
   /** @throws {LatchkeyError} `plan_changed` */
   async function confirmPlan(confirm: string, environments: readonly Environment[]): Promise<void> {
@@ -92,6 +93,8 @@ export function createRun(deps: RunDeps) {
   return async (options: RunOptions = {}): Promise<SyncRun> => {
     const { environments = ENVIRONMENTS, confirm, retry, sweep: isSweep } = options
     const before = ofEach(COUNTED, (result) => attempts.of(environments, result))
+    // Whoever asks for a run has it follow what they have just changed.
+    await untilReadable(db)
     await updateDesired()
     if (confirm !== undefined) await confirmPlan(confirm, environments)
     if (retry !== undefined) await retryAll(writeSync, { ...retry, environments })

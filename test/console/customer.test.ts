@@ -5,8 +5,8 @@ import { startDiscord } from '../platforms/discord-server.js'
 import { startTelegram, BOT_TOKEN as TELEGRAM_TOKEN } from '../platforms/telegram-server.js'
 import { eventually } from '../setup/eventually.js'
 import { GROUP_ID } from '../sync/telegram/connected.js'
-import { act, ask, entitlementsOf } from '../world.js'
-import { EMAIL, paidStory, receive, refundedStory } from './seeded.js'
+import { act, entitlementsOf } from '../world.js'
+import { EMAIL, explanationOf, paidStory, receive, refundedStory } from './seeded.js'
 import { consoleConfig, expectNoFault, serveConsole, useConsole } from './signed-in.js'
 
 const browser = useConsole()
@@ -45,15 +45,6 @@ const section = (page: Page, title: string): Locator =>
 const button = (from: Page | Locator, name: string): Locator =>
   from.getByRole('button', { name, exact: true }).first()
 
-/** What the API says of Gold, as the page must: but for times, which the page shows in the zone of its reader. */
-async function explanationOf(daemon: { readonly url: string }, query = ''): Promise<RegExp> {
-  const { summary } = (await (
-    await ask(daemon, `/entitlements/cus_ada/pro_gold/explanation${query}`)
-  ).json()) as { summary: string }
-  const parts = summary.split(/\d{4}-\d\d-\d\dT[\d:.]+Z/)
-  return new RegExp(parts.map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('.+'))
-}
-
 describe('the search for a customer', () => {
   it('finds as one types, and leads to why she can’t get in, by keyboard alone', async () => {
     const daemon = await serveAda()
@@ -69,7 +60,7 @@ describe('the search for a customer', () => {
     await page.keyboard.press('ArrowDown')
     await page.keyboard.press('Enter')
     await section(page, 'Gold')
-      .getByText(await explanationOf(daemon))
+      .getByText(await explanationOf(daemon, 'cus_ada'))
       .waitFor()
     expect(new URL(page.url()).pathname).toBe(`/console${CUSTOMER}`)
     expect(faults()).toEqual([])
@@ -93,7 +84,7 @@ describe('a customer', () => {
     const daemon = await serveAda()
     const { page, faults } = await browser.open(daemon, CUSTOMER)
     const gold = section(page, 'Gold')
-    await gold.getByText(await explanationOf(daemon)).waitFor()
+    await gold.getByText(await explanationOf(daemon, 'cus_ada')).waitFor()
     expect(await gold.locator('svg .access').count()).toBe(1)
     const refund = gold.getByRole('button', { name: /Refund of pay_cus_ada_2/ })
     await refund.hover()
@@ -125,11 +116,11 @@ describe('a customer', () => {
     })
     const { page: sent, faults } = await browser.open(daemon, `${CUSTOMER}?at=${at}`)
     await section(sent, 'Gold')
-      .getByText(await explanationOf(daemon, `?at=${at}`))
+      .getByText(await explanationOf(daemon, 'cus_ada', `?at=${at}`))
       .waitFor()
     await button(section(sent, 'Gold'), 'Back to now').click()
     await section(sent, 'Gold')
-      .getByText(await explanationOf(daemon))
+      .getByText(await explanationOf(daemon, 'cus_ada'))
       .waitFor()
     expect(faults()).toEqual([])
   })
@@ -170,7 +161,7 @@ describe('a customer', () => {
     )
     const { page } = await browser.open(daemon, CUSTOMER, { key: 'lk_reader' })
     await section(page, 'Gold')
-      .getByText(await explanationOf(daemon))
+      .getByText(await explanationOf(daemon, 'cus_ada'))
       .waitFor()
     expect(await page.getByRole('button', { name: '…' }).count()).toBe(0)
     expect(await page.getByRole('heading', { name: 'Webhooks about them' }).count()).toBe(0)

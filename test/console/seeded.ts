@@ -2,7 +2,7 @@
 
 import { expect } from 'vitest'
 import { type SentEvent, send, sentEvent } from '../stories.js'
-import type { AskedDaemon } from '../world.js'
+import { type AskedDaemon, ask } from '../world.js'
 
 const DAY_MS = 86_400_000
 
@@ -48,4 +48,18 @@ export async function receive(
   events: readonly SentEvent[],
 ): Promise<void> {
   for (const event of events) expect(await send(url, event)).toMatchObject({ status: 200 })
+}
+
+const INSTANT = /\d{4}-\d\d-\d\dT[\d:.]+Z/
+
+/** What the API says of Gold, as the page must: but for times, which the page shows in the zone of its reader. */
+export async function explanationOf(
+  daemon: Pick<AskedDaemon, 'url'>,
+  customerId: string,
+  query = '',
+): Promise<RegExp> {
+  const answer = await ask(daemon, `/entitlements/${customerId}/pro_gold/explanation${query}`)
+  const { summary } = (await answer.json()) as { readonly summary: string }
+  const parts = summary.split(INSTANT).map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&'))
+  return new RegExp(parts.join('.+'))
 }

@@ -12,18 +12,9 @@ import { eventually } from '../setup/eventually.js'
 import { send, sentEvent } from '../stories.js'
 import { GROUP_ID } from '../sync/telegram/connected.js'
 import { SECRET, startAnswering } from '../sync/webhook/receiver.js'
-import {
-  API_KEY,
-  act,
-  ask,
-  type DaemonHere,
-  entitlementsOf,
-  rewriteConfig,
-  run,
-  serveHere,
-} from '../world.js'
+import { API_KEY, act, type DaemonHere, entitlementsOf, rewriteConfig, run, serveHere } from '../world.js'
 import { crowdEmail, crowdId, crowdReference, storeCrowd } from './crowd.js'
-import { daysAgo, paidStory, receive, refundedStory } from './seeded.js'
+import { daysAgo, explanationOf, paidStory, receive, refundedStory } from './seeded.js'
 import { consoleConfig, expectNoFault, useConsole } from './signed-in.js'
 
 const CUSTOMERS = 100_000
@@ -128,12 +119,6 @@ const counted = (memberships: object) => ({
     expect.objectContaining({ target: TARGET, memberships: expect.objectContaining(memberships) }),
   ]),
 })
-
-/** What the API says of Gold. */
-async function explanationOf(customerId: string, query = ''): Promise<string> {
-  const answer = await ask(world.daemon, `/entitlements/${customerId}/pro_gold/explanation${query}`)
-  return ((await answer.json()) as { summary: string }).summary
-}
 
 describe('the frame', () => {
   it('is entered by a key, by no wrong one, and left', async () => {
@@ -286,7 +271,7 @@ describe('a customer', () => {
     await receive(world.daemon, refundedStory('cus_why'))
     const page = await open('/customers/cus_why')
     const gold = part(page, 'Gold')
-    await says(gold, await explanationOf('cus_why'))
+    await says(gold, await explanationOf(world.daemon, 'cus_why'))
     const refund = gold.getByRole('button', { name: /Refund of pay_cus_why_2/ })
     await refund.hover()
     await gold.getByRole('paragraph').filter({ hasText: 'Refund of pay_cus_why_2' }).waitFor()
@@ -308,9 +293,9 @@ describe('a customer', () => {
     await says(gold, /^As of/)
     const sent = await open(page.url().replace(/^.*\/console/, ''))
     const at = new URL(page.url()).searchParams.get('at')
-    await says(part(sent, 'Gold'), await explanationOf('cus_then', `?at=${at}`))
+    await says(part(sent, 'Gold'), await explanationOf(world.daemon, 'cus_then', `?at=${at}`))
     await press(part(sent, 'Gold'), 'Back to now')
-    await says(part(sent, 'Gold'), await explanationOf('cus_then'))
+    await says(part(sent, 'Gold'), await explanationOf(world.daemon, 'cus_then'))
   })
 
   it('shows why another product is not theirs', async () => {
@@ -483,10 +468,9 @@ describe('the stored events', () => {
     await page.getByRole('link', { name: 'evt_cus_exported_paid', exact: true }).waitFor()
     const saved = page.waitForEvent('download')
     await press(page, 'Export these…')
-    await says(page.getByRole('dialog'), 'Saved 5 lines.')
-    const lines = (await readFile(await (await saved).path(), 'utf8'))
-      .split('\n')
-      .filter((line) => line !== '')
+    await confirm(page, 'Save')
+    const lines = (await readFile(await (await saved).path(), 'utf8')).trimEnd().split('\n')
+    await says(page, 'Saved 5 lines.')
     expect(lines.map((line) => JSON.parse(line).endpoint)).toEqual(Array(5).fill('live'))
     await expectNoFault(page)
   })

@@ -13,6 +13,7 @@ import {
   loadChanges,
   logEnd,
   type NewChange,
+  untilReadable,
 } from '../../src/store/changes.js'
 import { beside, engineOf } from '../../src/store/engine.js'
 import { migrate } from '../../src/store/migrate.js'
@@ -111,6 +112,16 @@ describe('the change log', () => {
     await waiting
     expect(await customersAfter(db, 0)).toEqual(['cus_1', 'cus_2'])
     await fenced.destroy()
+  })
+
+  it('is waited for by a run of sync, as far as it was written before', async () => {
+    const { db } = await newDatabase()
+    const end = await beginAppend(db, 1)
+    await append(db, change(2))
+    const readable = untilReadable(db).then(() => customersAfter(db, 0))
+    expect(await customersAfter(db, 0)).toEqual([])
+    await end('commit')
+    expect(await readable).toEqual(['cus_1', 'cus_2'])
   })
 
   it('goes on once that one has ended without a change', async () => {
