@@ -27,8 +27,9 @@ export function useSession(): Session {
   const session = useContext(SessionContext)
   const named = usePlace().parameters.get('environment')
   if (session === null) throw new Error('only a page that is shown to somebody signed in has a session')
-  const { scopes, environments, products } = session
-  const defaultEnvironment = environments.includes('live') ? 'live' : 'sandbox'
+  const { scopes, environments, endpoints, products } = session
+  const inUse = endpoints.map((one) => one.environment)
+  const [defaultEnvironment = 'live'] = [inUse, environments].flatMap((some) => [...some].sort())
   const environment = environments.find((one) => one === named) ?? defaultEnvironment
   const kept = environment === defaultEnvironment ? {} : { environment }
   const productName = (asked: string): string => products.find(({ id }) => id === asked)?.name ?? asked

@@ -34,6 +34,15 @@ describe('the console', () => {
     expect(faults()).toEqual([])
   })
 
+  it('begins in the environment that has endpoints', async () => {
+    const endpoints = { sandbox: { environment: 'sandbox', secrets: ['whsec_sandbox_0123456789'] } }
+    const daemon = await serveConsole({ ...consoleConfig(), endpoints })
+    const { page, faults } = await browser.open(daemon, '/customers')
+    await page.getByRole('heading', { name: 'Customers' }).waitFor()
+    expect(await page.getByLabel('Environment').inputValue()).toBe('sandbox')
+    expect(faults()).toEqual([])
+  })
+
   it('counts a delivery as it comes, and says which endpoint is silent', async () => {
     const daemon = await serveConsole()
     const { page, faults } = await browser.open(daemon)
