@@ -187,6 +187,19 @@ describe('a customer', () => {
 })
 
 describe('an act', () => {
+  it('is granted a product that no config names, by its id', async () => {
+    const daemon = await serveConsole({ ...consoleConfig(), products: {} })
+    const { page, faults } = await browser.open(daemon, '/customers/cus_new')
+    await button(page, 'Grant…').click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Product').fill('pro_new')
+    await dialog.getByLabel('Time from now').fill('3w')
+    await dialog.getByLabel('Reason').fill('a case')
+    await dialog.getByRole('button', { name: 'Grant', exact: true, disabled: false }).click()
+    await page.getByText('Granted pro_new.').waitFor()
+    expect(faults().filter((one) => !one.includes('404'))).toEqual([])
+  })
+
   it('gives three weeks in four clicks, after naming what will change', async () => {
     const { daemon, discord } = await serveWithRole()
     await act(daemon, 'PUT', `${CUSTOMER}/identities`, { communityId: accountId(1) })

@@ -119,7 +119,9 @@ export function ByHand({ kind, ...about }: About & { readonly kind: keyof typeof
   const namesOf = (id: string | null) => ({ who: customerId, what: id ? productName(id) : 'every product' })
   const ids = [...new Set([productId ?? [], products.map(({ id }) => id)].flat())]
   const options = ids.map((id) => [id, productName(id) === id ? id : `${productName(id)} (${id})`] as const)
-  const product = { name: 'productId', label: 'Product', options, initial: ids[0] ?? '' }
+  const choice =
+    ids.length > 0 ? { options, initial: ids[0] ?? '' } : { hint: 'Its id: the config names none.' }
+  const product = { name: 'productId', label: 'Product', ...choice }
   return (
     <Ask
       {...rest}
