@@ -25,6 +25,8 @@ process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, 'node_modules', '.c
 
 const ON_POSTGRES = 'test/postgres/**/*.test.ts'
 
+const IN_A_BROWSER = ['test/console/**/*.test.ts', 'test/sandbox/checkout-browser.test.ts']
+
 export default defineConfig({
   test: {
     // As the program has it: a store that no process has open is read by an address that says so.
@@ -44,9 +46,20 @@ export default defineConfig({
       {
         extends: true,
         test: {
+          name: 'browser',
+          include: IN_A_BROWSER,
+          // Before all others: what somebody sees of pages in time depends on what else the machine does.
+          sequence: { groupOrder: 0 },
+          maxWorkers: 2,
+        },
+      },
+      {
+        extends: true,
+        test: {
           name: 'sqlite',
           include: ['test/**/*.test.ts'],
-          exclude: [...configDefaults.exclude, ON_POSTGRES],
+          exclude: [...configDefaults.exclude, ON_POSTGRES, ...IN_A_BROWSER],
+          sequence: { groupOrder: 1 },
         },
       },
       {
@@ -54,6 +67,7 @@ export default defineConfig({
         test: {
           name: 'postgres',
           include: [...ON_BOTH_ENGINES, ON_POSTGRES],
+          sequence: { groupOrder: 1 },
           globalSetup: ['test/setup/postgres.ts'],
           env: { SQLITE_USE_URI: '1', TEST_ENGINE: 'postgres' },
         },

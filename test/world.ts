@@ -92,7 +92,7 @@ export const ENGINE = ENGINES.find((one) => one === process.env.TEST_ENGINE) ?? 
 
 /** Takes what ends it. */
 export type AtEnd = (end: () => unknown) => void
-const whenTestEnds: AtEnd = (end) => onTestFinished(async () => void (await end()))
+export const whenTestEnds: AtEnd = (end) => onTestFinished(async () => void (await end()))
 
 /** By the path of the database that each stands for. */
 const made = new Map<string, Promise<PostgresOptions>>()

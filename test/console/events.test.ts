@@ -1,49 +1,17 @@
 import { readFile } from 'node:fs/promises'
-import type { Page } from 'playwright-core'
 import { describe, expect, it } from 'vitest'
 import { misread } from '../setup/alter-body.js'
-import { deliver as deliverAll, send } from '../stories.js'
-import { type AskedDaemon, ask, databaseIn, entitlementsOf, serveHere } from '../world.js'
+import { send } from '../stories.js'
+import { type AskedDaemon, databaseIn, entitlementsOf, serveHere } from '../world.js'
 import { paidStory, receive, refundedStory } from './seeded.js'
-import { consoleConfig, expectNoFault, serveConsole, useConsole } from './signed-in.js'
+import { expectNoFault, serveConsole, useConsole } from './signed-in.js'
 
 const browser = useConsole()
 
 const deliver = async (daemon: AskedDaemon, body: string): Promise<void> =>
   expect(await send(daemon.url, { id: '', body })).toMatchObject({ status: 200 })
 
-const rows = (page: Page) => page.getByRole('table').getByRole('row')
-
 describe('the stored events', () => {
-  it('are chosen by a filter in the address, and come page by page', async () => {
-    const daemon = await serveConsole()
-    await deliverAll(daemon.url, Array.from({ length: 60 }, (_, n) => paidStory(`cus_${n}`)).flat())
-    await receive(daemon, refundedStory())
-    const { page, faults } = await browser.open(daemon, '/events')
-    await page.getByRole('link', { name: 'evt_cus_ada_refunded' }).waitFor()
-    expect(await rows(page).count()).toBe(51)
-    await page.getByRole('button', { name: 'More' }).click()
-    await page.getByRole('button', { name: 'More' }).waitFor({ state: 'detached' })
-    expect(await rows(page).count()).toBe(66)
-    await expectNoFault(page)
-
-    await page.getByLabel('Subscription').fill('sub_cus_ada')
-    await page.keyboard.press('Enter')
-    await page.waitForURL(/subscriptionId=sub_cus_ada/)
-    await page.getByLabel('Type').fill('payment.authorized')
-    await page.keyboard.press('Enter')
-    await page.waitForURL(/type=payment.authorized/)
-    await page.getByRole('link', { name: 'evt_cus_ada_refunded' }).waitFor({ state: 'detached' })
-    await page.getByRole('link', { name: 'evt_cus_ada_paid_again' }).waitFor()
-    expect(await rows(page).count()).toBe(3)
-    expect(await page.getByRole('button', { name: 'Export these…' }).isDisabled()).toBe(true)
-    await page.goBack()
-    await page.getByRole('link', { name: 'evt_cus_ada_refunded' }).waitFor()
-    await page.getByRole('button', { name: 'Clear' }).click()
-    await rows(page).nth(65).waitFor()
-    expect(faults()).toEqual([])
-  })
-
   it('are none where nothing matches, and a mistake in a filter is named', async () => {
     const daemon = await serveConsole()
     const { page } = await browser.open(daemon, '/events?environment=sandbox')
@@ -54,38 +22,6 @@ describe('the stored events', () => {
     await page.keyboard.press('Enter')
     await page.getByText('the closest one is "payment.authorized"').first().waitFor()
     await expectNoFault(page)
-  })
-
-  it('are for keys with the scope alone, which need more for a replay', async () => {
-    const daemon = await serveConsole(
-      consoleConfig({ lk_reader: { scopes: ['read'] }, lk_events: { scopes: ['events'] } }),
-    )
-    await receive(daemon, paidStory('cus_1'))
-    const { page: refused } = await browser.open(daemon, '/events', { key: 'lk_reader' })
-    await refused.getByText('This page needs a key with the scope events.').waitFor()
-    const { page } = await browser.open(daemon, '/events', { key: 'lk_events' })
-    await page.getByRole('button', { name: 'Export these…' }).waitFor()
-    expect(await page.getByRole('button', { name: 'Replay these…' }).count()).toBe(0)
-    expect(await page.getByRole('link', { name: 'cus_1', exact: true }).count()).toBe(0)
-  })
-
-  it('are exported as lines that an import takes', async () => {
-    const daemon = await serveConsole()
-    await receive(daemon, refundedStory())
-    const { page, faults } = await browser.open(daemon, '/events?type=payment.authorized')
-    const saved = page.waitForEvent('download')
-    await page.getByRole('button', { name: 'Export these…' }).click()
-    await page.getByRole('dialog').getByRole('button', { name: 'Save', disabled: false }).click()
-    const download = await saved
-    expect(download.suggestedFilename()).toBe('latchkey-live-events.jsonl')
-    await page.getByText('Saved 2 lines.').waitFor()
-    const { lines } = (await (
-      await ask(daemon, '/exports?type=payment.authorized&environment=live')
-    ).json()) as {
-      lines: string[]
-    }
-    expect(await readFile(await download.path(), 'utf8')).toBe(lines.join(''))
-    expect(faults()).toEqual([])
   })
 })
 
@@ -111,36 +47,6 @@ describe('an event', () => {
     const saved = page.waitForEvent('download')
     await page.getByRole('link', { name: 'Download the bytes' }).click()
     expect(await readFile(await (await saved).path(), 'utf8')).toBe(body)
-    await expectNoFault(page)
-    expect(faults()).toEqual([])
-  })
-
-  it('is shown byte by byte where it is not text, with why it can’t be used', async () => {
-    const daemon = await serveConsole()
-    const bytes = Buffer.from([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x7d])
-    await deliver(daemon, bytes as unknown as string)
-    const { page, faults } = await browser.open(daemon, '/events?disposition=quarantined')
-    await page.getByRole('link', { name: /^sha256:/ }).click()
-    await page.getByText('It is not UTF-8.').waitFor()
-    await page.getByText('7b 22 ff fe 22 7d').waitFor()
-    await page.getByText('nothing was read from it').waitFor()
-    await expectNoFault(page)
-    expect(faults()).toEqual([])
-  })
-
-  it('shows other bodies that came under its id', async () => {
-    const daemon = await serveConsole()
-    const [first] = paidStory('cus_1')
-    const [second] = paidStory('cus_1', Date.now() - 60_000)
-    await deliver(daemon, first?.body ?? '')
-    await deliver(daemon, second?.body ?? '')
-    const { page, faults } = await browser.open(daemon, '/events?conflicts=true')
-    await page.getByText('conflict', { exact: true }).waitFor()
-    await page.getByRole('link', { name: 'evt_cus_1_silver' }).click()
-    await page.getByRole('button', { name: 'Show', exact: true }).click()
-    await page.getByText('did not count').waitFor()
-    const other = JSON.parse(second?.body ?? '') as { createdAt: string }
-    await page.locator('pre').nth(1).getByText(other.createdAt).waitFor()
     await expectNoFault(page)
     expect(faults()).toEqual([])
   })
@@ -183,17 +89,5 @@ describe('a replay', () => {
     await page.getByText('No event in live matches.').waitFor()
     expect(await entitlementsOf(daemon, 'cus_1')).toMatchObject([{ active: true }])
     expect(faults()).toEqual([])
-  })
-
-  it('of one event reads that one alone', async () => {
-    const daemon = await serveAfterMisreading()
-    const { page } = await browser.open(daemon, '/events/evt_cus_ada_refunded')
-    await page.getByRole('button', { name: 'Replay…' }).click()
-    const dialog = page.getByRole('dialog')
-    await dialog.getByText('1 event read, 0 would be read differently').waitFor()
-    await dialog.getByText('Nobody’s access would change.').waitFor()
-    await daemon.stop()
-    await dialog.getByRole('button', { name: 'Replay', exact: true }).click()
-    await dialog.getByText('The daemon does not answer.').waitFor()
   })
 })

@@ -90,31 +90,6 @@ describe('the products of the console', () => {
     expect(faults()).toEqual([])
   })
 
-  it('tell in two clicks who lost access yesterday, and why', async () => {
-    const daemon = await served()
-    const { page, faults } = await open(daemon, '/')
-    await page.getByRole('link', { name: 'Products' }).click()
-    await page.getByRole('link', { name: 'Who lost access yesterday?' }).click()
-    const lost = page.getByRole('region', { name: 'Changes of access, oldest first' })
-    await lost.getByText('cus_2').waitFor()
-    const [, ...rows] = await lost.getByRole('row').allTextContents()
-    expect(rows).toHaveLength(1)
-    expect(rows[0]).toMatch(/cus_2Gold.*lostblocked by handman_/)
-    await page.getByText('4 gained access, 1 lost it (blocked by hand: 1).').waitFor()
-    await expectNoFault(page)
-    await page.getByRole('button', { name: 'Today' }).click()
-    await lost.getByText('cus_4').waitFor()
-    expect(await lost.getByRole('row').nth(1).textContent()).toMatch(
-      /cus_4Silver.*lostit was revoked by hand/,
-    )
-    await page.getByLabel('What').selectOption('gained')
-    await lost.getByText('cus_5').waitFor()
-    await page.getByLabel('Product').selectOption('Silver')
-    await page.getByText('No change of access matches').waitFor()
-    expect(new URL(page.url()).search).toBe('?from=2026-03-10&turn=gained&product=pro_silver')
-    expect(faults()).toEqual([])
-  })
-
   it('say what is wrong with days that are none, and with a stretch that ends before it begins', async () => {
     const daemon = await serveConsole()
     const { page } = await browser.open(daemon, '/changes?from=yesterday')

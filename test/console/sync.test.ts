@@ -66,35 +66,6 @@ async function tabTo(page: Page, to: Locator): Promise<void> {
 const press = (page: Page, name: string | RegExp) => page.getByRole('button', { name, exact: true }).click()
 
 describe('the sync of the console', () => {
-  it('tells in two clicks which role call is stuck, and retries it once its cause is mended', async () => {
-    const world = await served()
-    const { daemon, discord } = world
-    discord.guild.setRole({ id: GOLD_ROLE_ID, position: 20 })
-    await grantTo(world, 1)
-    await becomes(daemon, { targets: [{ target: TARGET, state: 'stopped', memberships: { retrying: 1 } }] })
-    const { page, faults } = await browser.open(daemon)
-    await page.getByRole('link', { name: 'Sync', exact: true }).click()
-    const row = page.getByRole('row', { name: new RegExp(TARGET) })
-    await row.getByRole('link', { name: '1', exact: true }).click()
-    expect(new URL(page.url()).searchParams.get('state')).toBe('retrying')
-    await page
-      .getByText(/above the role/)
-      .first()
-      .waitFor()
-    await expectNoFault(page)
-
-    discord.guild.setRole({ id: GOLD_ROLE_ID, position: 1 })
-    await press(page, 'Retry cus_1')
-    await expectNoFault(page)
-    await page.getByRole('dialog').getByRole('button', { name: 'Retry' }).click()
-    await page.getByRole('status').getByText('1 given, 0 taken.').waitFor()
-    await page.getByText('None matches').waitFor()
-    await page.getByLabel('State').selectOption('settled')
-    await page.getByRole('row', { name: /cus_1/ }).getByText('as it should be').waitFor()
-    expect(discord.guild.holders(GOLD_ROLE_ID)).toEqual([accountId(1)])
-    expect(faults()).toEqual([])
-  })
-
   it('makes held removals once they are approved, and none if the plan has changed meanwhile', async () => {
     const world = await served({ removals: 0 })
     const { daemon, discord } = world
@@ -173,34 +144,6 @@ describe('the sync of the console', () => {
     await press(page, 'Check now')
     await page.getByRole('region', { name: 'What the platforms say' }).getByText('fail').first().waitFor()
     await expectNoFault(page)
-    expect(faults()).toEqual([])
-  })
-
-  it('shows each attempt to deliver a message, tests the address, and sends messages again', async () => {
-    const world = await served({ status: 410 })
-    const { daemon, own } = world
-    await grantTo(world, 1)
-    await becomes(daemon, { webhooks: [{ failed: 1 }] })
-    const { page, faults } = await browser.open(daemon, '/sync')
-    await page.getByRole('row', { name: /^crm/ }).getByRole('link', { name: '1', exact: true }).click()
-    const row = page.getByRole('row', { name: /cus_1/ })
-    await row.getByText('the address said that it is gone').waitFor()
-    await row.getByRole('group').click()
-    await row.getByText('answered 410').waitFor()
-    await expectNoFault(page)
-
-    await page.getByRole('link', { name: 'Sync and webhooks' }).click()
-    await press(page, 'Test crm')
-    await page.getByRole('dialog').getByLabel('Type').selectOption('entitlement.revoked')
-    await page.getByRole('dialog').getByRole('button', { name: 'Send' }).click()
-    await page.getByRole('status').getByText('Not delivered to crm').waitFor()
-    own.answerWith(204)
-    await page.getByRole('link', { name: 'All messages' }).click()
-    await press(page, /^Replay evt_|^Replay .+[^…]$/)
-    await page.getByRole('dialog').getByText('under their ids').waitFor()
-    await page.getByRole('dialog').getByRole('button', { name: 'Send again' }).click()
-    await page.getByRole('status').getByText('1 message is sent again.').waitFor()
-    await becomes(daemon, { webhooks: [{ failed: 0, waiting: 0 }] })
     expect(faults()).toEqual([])
   })
 

@@ -3,12 +3,13 @@
 import { mkdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Locator, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { EXAMPLE_POLICY } from '../../src/config/policy.js'
 import { accountId, BOT_TOKEN, GOLD_ROLE_ID, GUILD_ID, SILVER_ROLE_ID } from '../platforms/discord-ids.js'
 import { type LocalDiscord, startDiscord } from '../platforms/discord-server.js'
 import { createFolder } from '../setup/create-folder.js'
 import { eventually } from '../setup/eventually.js'
+import { whenFileEnds } from '../setup/file-ends.js'
 import { type SentEvent, send, sentEvent } from '../stories.js'
 import { act, type DaemonHere, entitlementsOf, rewriteConfig, serveHere } from '../world.js'
 import { consoleConfig, useConsole } from './signed-in.js'
@@ -120,8 +121,7 @@ interface Desk {
 
 let desk: Desk
 
-const ends: (() => unknown)[] = []
-const atEnd = (end: () => unknown): void => void ends.unshift(end)
+const atEnd = whenFileEnds()
 
 beforeAll(async () => {
   const folder = createFolder()
@@ -151,11 +151,6 @@ beforeAll(async () => {
   await linkAccounts(desk)
   rewriteConfig(folder, consoleConfig({}, { products, sync, policy: next }))
   await daemon.reload()
-})
-
-// Also after a set-up that has failed half way.
-afterAll(async () => {
-  for (const end of ends) await end()
 })
 
 /** Some have a role; then somebody moves it above the bot's own, and the next one waits for it. */

@@ -2,22 +2,24 @@
 
 import { rmSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import type { BrowserContextOptions, Locator, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import type { Locator, Page } from 'playwright-core'
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { accountId, BOT_TOKEN, GOLD_ROLE_ID, GUILD_ID } from '../platforms/discord-ids.js'
 import { type LocalDiscord, startDiscord } from '../platforms/discord-server.js'
 import { startTelegram, BOT_TOKEN as TELEGRAM_TOKEN } from '../platforms/telegram-server.js'
 import { createFolder } from '../setup/create-folder.js'
 import { eventually } from '../setup/eventually.js'
+import { whenFileEnds } from '../setup/file-ends.js'
 import { send, sentEvent } from '../stories.js'
 import { GROUP_ID } from '../sync/telegram/connected.js'
 import { SECRET, startAnswering } from '../sync/webhook/receiver.js'
 import { API_KEY, act, type DaemonHere, entitlementsOf, rewriteConfig, run, serveHere } from '../world.js'
 import { crowdEmail, crowdId, crowdReference, storeCrowd } from './crowd.js'
 import { daysAgo, explanationOf, paidStory, receive, refundedStory } from './seeded.js'
-import { consoleConfig, expectNoFault, useConsole } from './signed-in.js'
+import { type ConsolePage, consoleConfig, expectNoFault, type Opening, useConsole } from './signed-in.js'
 
 const CUSTOMERS = 100_000
+const SCREEN = { width: 1280, height: 720 }
 const TARGET = `discord:${GUILD_ID}:${GOLD_ROLE_ID}`
 const browser = useConsole()
 
@@ -31,8 +33,7 @@ interface World {
 
 let world: World
 
-const ends: (() => unknown)[] = []
-const atEnd = (end: () => unknown): void => void ends.unshift(end)
+const atEnd = whenFileEnds()
 
 /** One daemon for all of them: each is about customers of its own, and leaves sync and platforms as they were. */
 beforeAll(async () => {
@@ -63,21 +64,33 @@ beforeAll(async () => {
   world = { daemon, folder, discord, own }
 })
 
-// Also after a set-up that has failed half way.
-afterAll(async () => {
-  for (const end of ends) await end()
-})
+/** What the browser logs of the answers that a scenario is about. */
+type Expected = { readonly logs?: RegExp }
 
-interface Opening extends BrowserContextOptions {
-  readonly key?: string | null
-  /** What the browser logs of the answers that the scenario is about. */
-  readonly logs?: RegExp
-}
-
-/** Opens a view, in which nothing else goes wrong until the test ends. */
-async function open(path: string, { logs, ...options }: Opening = {}): Promise<Page> {
+/** Opens a view in a new window, in which nothing else goes wrong until the test ends. */
+async function open(path: string, { logs, ...options }: Opening & Expected = {}): Promise<Page> {
   const { page, faults } = await browser.open(world.daemon, path, options)
   onTestFinished(() => expect(faults().filter((one) => logs?.test(one) !== true)).toEqual([]))
+  return page
+}
+
+let desk: Promise<ConsolePage> | undefined
+
+/** Goes to a view, in the window where somebody is at work all day. */
+async function go(path: string, { logs }: Expected = {}): Promise<Page> {
+  desk ??= browser.open(world.daemon, '/sign-in', { atEnd })
+  const { page, faults } = await desk
+  const before = faults().length
+  onTestFinished(() =>
+    expect(
+      faults()
+        .slice(before)
+        .filter((one) => logs?.test(one) !== true),
+    ).toEqual([]),
+  )
+  await page.setViewportSize(SCREEN)
+  await page.emulateMedia({ colorScheme: 'light' })
+  await page.goto(`${world.daemon.url}/console${path}`)
   return page
 }
 
@@ -121,15 +134,17 @@ const counted = (memberships: object) => ({
 })
 
 describe('the frame', () => {
-  it('is entered by a key, by no wrong one, and left', async () => {
-    const page = await open('/events', { key: null, logs: /401/ })
+  it('is entered by a key, by no wrong one, where it says that an address is no page, and left', async () => {
+    const page = await open('/nowhere?environment=sandbox', { key: null, logs: /401/ })
     await page.getByLabel('API key').fill('lk_wrong')
     await press(page, 'Sign in')
     await says(page.getByRole('alert'), 'not a valid key')
     await expectNoFault(page)
     await page.getByLabel('API key').fill(API_KEY)
     await page.keyboard.press('Enter')
-    await page.getByRole('heading', { name: 'Events' }).waitFor()
+    await page.getByRole('heading', { name: 'There is no such page' }).waitFor()
+    expect(page.url()).toBe(`${world.daemon.url}/console/nowhere?environment=sandbox`)
+    await expectNoFault(page)
     await page.getByText('operator').click()
     await press(page, 'Sign out')
     await page.getByLabel('API key').waitFor()
@@ -144,19 +159,14 @@ describe('the frame', () => {
     await says(page, 'What the doctor found')
   })
 
-  it('says that an address is no page', async () => {
-    const page = await open('/nowhere')
-    await page.getByRole('heading', { name: 'There is no such page' }).waitFor()
-    await expectNoFault(page)
-  })
-
   it('leads to each page by two keys', async () => {
-    const page = await open('/')
+    const page = await go('/')
     await page.getByRole('heading', { name: 'Overview' }).waitFor()
     await page.keyboard.press('?')
     await page.getByRole('dialog', { name: 'Keyboard' }).waitFor()
     await expectNoFault(page)
     await page.keyboard.press('Escape')
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
     const pages = {
       c: 'Customers',
       e: 'Events',
@@ -182,8 +192,13 @@ describe('the frame', () => {
     await page.getByLabel('Times').selectOption('utc')
     await page.getByLabel('Colors').selectOption('dark')
     expect(await first.textContent()).not.toBe(inBerlin)
+    expect(await first.getAttribute('title')).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d.* UTC, /)
     await page.getByLabel('Environment').selectOption('sandbox')
     await says(page, 'No event was received in sandbox.')
+    expect(page.url()).toBe(`${world.daemon.url}/console/events?environment=sandbox`)
+    await page.goBack()
+    await says(page, 'payment.authorized')
+    await page.goForward()
     await page.reload()
     await says(page, 'No event was received in sandbox.')
     expect(await page.evaluate('document.documentElement.dataset.theme')).toBe('dark')
@@ -192,7 +207,7 @@ describe('the frame', () => {
 
 describe('the overview', () => {
   it('counts a delivery as it comes', async () => {
-    const page = await open('/')
+    const page = await go('/')
     await says(page, 'up to date')
     const applied = page
       .getByRole('term')
@@ -210,7 +225,7 @@ describe('the overview', () => {
   })
 
   it('says how the daemon is, what the doctor found, and what to do about it', async () => {
-    const page = await open('/')
+    const page = await go('/')
     await says(part(page, 'Daemon'), 'ready')
     await says(part(page, 'Daemon'), 'running')
     await says(part(page, 'What the doctor found').getByRole('row', { name: /policy/ }), /latchkey policy/)
@@ -223,7 +238,7 @@ describe('the overview', () => {
 
 describe('the search', () => {
   it('finds by the beginning of an id, twenty at a time, and leads on by keyboard', async () => {
-    const page = await open('/')
+    const page = await go('/')
     await page.getByRole('heading', { name: 'Overview' }).waitFor()
     await page.keyboard.press('g')
     await page.keyboard.press('c')
@@ -250,7 +265,7 @@ describe('the search', () => {
     ['a Discord account', accountId(1), `Discord account: ${accountId(1)}`, 'cus_found'],
   ])('finds by %s', async (_, typed, shown, customerId) => {
     await link('cus_found', 1)
-    const page = await open('/customers')
+    const page = await go('/customers')
     await page.getByRole('searchbox').fill(typed)
     await page.getByRole('cell', { name: shown }).waitFor()
     await page.getByRole('link', { name: customerId, exact: true }).click()
@@ -258,7 +273,7 @@ describe('the search', () => {
   })
 
   it('leads on with an id that nobody has', async () => {
-    const page = await open('/customers?query=cus_nobody', { logs: /404/ })
+    const page = await go('/customers?query=cus_nobody', { logs: /404/ })
     await says(page, 'begins with “cus_nobody”')
     await page.getByRole('link', { name: 'its page' }).click()
     await says(page, 'Nothing is stored about cus_nobody in live')
@@ -269,9 +284,10 @@ describe('the search', () => {
 describe('a customer', () => {
   it('can’t get in, for the reason that a mark on the timeline says', async () => {
     await receive(world.daemon, refundedStory('cus_why'))
-    const page = await open('/customers/cus_why')
+    const page = await go('/customers/cus_why')
     const gold = part(page, 'Gold')
     await says(gold, await explanationOf(world.daemon, 'cus_why'))
+    expect(await gold.locator('svg .access').count()).toBe(1)
     const refund = gold.getByRole('button', { name: /Refund of pay_cus_why_2/ })
     await refund.hover()
     await gold.getByRole('paragraph').filter({ hasText: 'Refund of pay_cus_why_2' }).waitFor()
@@ -284,15 +300,23 @@ describe('a customer', () => {
     await page.getByRole('heading', { name: 'evt_cus_why_refunded' }).waitFor()
   })
 
-  it('is shown as of another time, in an address that can be sent', async () => {
+  it('is shown as of another time, by mouse and by keyboard, in an address that can be sent', async () => {
     await receive(world.daemon, refundedStory('cus_then'))
-    const page = await open('/customers/cus_then')
+    const page = await go('/customers/cus_then')
     const gold = part(page, 'Gold')
     await gold.getByRole('button', { name: /Renewal of/ }).click()
     await page.waitForURL(/at=/)
     await says(gold, /^As of/)
-    const sent = await open(page.url().replace(/^.*\/console/, ''))
-    const at = new URL(page.url()).searchParams.get('at')
+    const marker = gold.getByRole('slider')
+    for (let day = 0; day < 15; day += 1) await marker.press('ArrowLeft')
+    // Access ran, and by now its end is known.
+    await gold.locator('.as-of').getByText('ending', { exact: true }).waitFor()
+    const at = await eventually(async () => {
+      const shown = new URL(page.url()).searchParams.get('at') ?? ''
+      expect(Date.parse(shown)).toBeCloseTo(Number(await marker.inputValue()), -1)
+      return shown
+    })
+    const sent = await open(`/customers/cus_then?at=${at}`)
     await says(part(sent, 'Gold'), await explanationOf(world.daemon, 'cus_then', `?at=${at}`))
     await press(part(sent, 'Gold'), 'Back to now')
     await says(part(sent, 'Gold'), await explanationOf(world.daemon, 'cus_then'))
@@ -300,7 +324,7 @@ describe('a customer', () => {
 
   it('shows why another product is not theirs', async () => {
     await receive(world.daemon, refundedStory('cus_other'))
-    const page = await open('/customers/cus_other')
+    const page = await go('/customers/cus_other')
     await page.getByLabel('Explain another product').selectOption('Silver')
     await says(part(page, 'Silver'), 'has never had access to pro_silver')
   })
@@ -310,7 +334,7 @@ describe('a customer', () => {
     await receive(world.daemon, refundedStory('cus_whole'))
     await grant('cus_whole')
     await syncBecomes({ webhooks: [{ waiting: 0 }], ...counted({ due: 0 }) })
-    const page = await open('/customers/cus_whole')
+    const page = await go('/customers/cus_whole')
     await says(part(page, 'Sources').getByRole('row', { name: /sub_cus_whole/ }), 'refunded')
     await says(part(page, 'Features').getByRole('row', { name: /export/ }), 'active')
     await says(part(page, 'Roles and groups').getByRole('row', { name: /settled/ }), 'has the role')
@@ -326,7 +350,7 @@ describe('a customer', () => {
 
   it('is shown as others change them', async () => {
     await receive(world.daemon, refundedStory('cus_live'))
-    const page = await open('/customers/cus_live')
+    const page = await go('/customers/cus_live')
     await says(part(page, 'Gold'), 'the payment was refunded')
     await grant('cus_live')
     await part(page, 'Gold').getByText('active', { exact: true }).first().waitFor()
@@ -336,11 +360,12 @@ describe('a customer', () => {
 describe('an act', () => {
   it('grants for a time, once it has said which role comes with it', async () => {
     await link('cus_weeks', 3)
-    const page = await open('/customers/cus_weeks')
+    const page = await go('/customers/cus_weeks')
     await press(part(page, 'Gold'), 'Grant…')
     const dialog = page.getByRole('dialog')
     await dialog.getByLabel('Time from now').fill('3w')
     await says(dialog, `Account ${accountId(3)} gets`)
+    expect(await dialog.getByRole('button', { name: 'Grant', exact: true }).isDisabled()).toBe(true)
     await dialog.getByLabel('Reason').fill('case 17')
     await expectNoFault(page)
     await confirm(page, 'Grant')
@@ -355,7 +380,7 @@ describe('an act', () => {
   ])('grants %s', async (end, status) => {
     const customerId = `cus_${status}`
     await receive(world.daemon, refundedStory(customerId))
-    const page = await open(`/customers/${customerId}`)
+    const page = await go(`/customers/${customerId}`)
     await press(part(page, 'Gold'), 'Grant…')
     const dialog = page.getByRole('dialog')
     await dialog.getByLabel('How long').selectOption(end)
@@ -368,7 +393,7 @@ describe('an act', () => {
 
   it('revokes what was granted', async () => {
     await grant('cus_revoked')
-    const page = await open('/customers/cus_revoked')
+    const page = await go('/customers/cus_revoked')
     await press(part(page, 'Gold'), 'Revoke…')
     await says(page.getByRole('dialog'), 'nothing that was paid')
     await confirm(page, 'Revoke')
@@ -377,7 +402,7 @@ describe('an act', () => {
   })
 
   it('blocks from one product, and lifts that', async () => {
-    const page = await open(`/customers/${crowdId(5)}`)
+    const page = await go(`/customers/${crowdId(5)}`)
     await press(part(page, 'Silver'), 'Block…')
     await page.getByRole('dialog').getByLabel('Reason').fill('shared password')
     await confirm(page, 'Block')
@@ -389,9 +414,10 @@ describe('an act', () => {
   })
 
   it('blocks from everything, and lifts that', async () => {
-    const page = await open(`/customers/${crowdId(6)}`)
+    const page = await go(`/customers/${crowdId(6)}`)
     await part(page, 'Silver').waitFor()
     await press(page.getByRole('group', { name: 'Acts' }), 'Block…')
+    await says(page.getByRole('dialog'), 'Silver')
     await page.getByRole('dialog').getByLabel('Reason').fill('chargeback under review')
     await confirm(page, 'Block')
     await part(page, 'Silver').getByText('blocked', { exact: true }).first().waitFor()
@@ -404,7 +430,7 @@ describe('an act', () => {
   it('links an account', async () => {
     world.discord.guild.join(accountId(4))
     await grant('cus_linked')
-    const page = await open('/customers/cus_linked')
+    const page = await go('/customers/cus_linked')
     await says(part(page, 'Roles and groups'), 'No Discord account is linked to cus_linked')
     await press(page, 'Link accounts…')
     const dialog = page.getByRole('dialog')
@@ -420,19 +446,27 @@ describe('an act', () => {
     ['Invites…', 'Valid once'],
     ['Link to the bot…', 'start='],
   ])('makes what is to be sent: %s', async (name, shown) => {
-    await grant('cus_invited')
-    const page = await open('/customers/cus_invited')
+    const customerId = `cus_${name.slice(0, 4)}`
+    const page = await go(`/customers/${customerId}`, { logs: /404|409/ })
     await press(page, name)
+    if (name === 'Invites…') {
+      await confirm(page, 'Create')
+      await says(page.getByRole('dialog').getByRole('alert'), 'not_entitled')
+      await expectNoFault(page)
+    }
+    await grant(customerId)
     await confirm(page, 'Create')
     await says(page.getByRole('dialog'), shown)
   })
 
   it('erases for good', async () => {
     await receive(world.daemon, refundedStory('cus_erased'))
-    const page = await open('/customers/cus_erased')
+    const page = await go('/customers/cus_erased')
     await press(page, 'Erase…')
     const dialog = page.getByRole('dialog')
     await says(dialog, 'Removed: Email, Name.')
+    await dialog.getByLabel('Type cus_erased to confirm').fill('cus_eras')
+    expect(await dialog.getByRole('button', { name: 'Erase for good' }).isDisabled()).toBe(true)
     await dialog.getByLabel('Type cus_erased to confirm').fill('cus_erased')
     await expectNoFault(page)
     await confirm(page, 'Erase for good')
@@ -444,7 +478,7 @@ describe('an act', () => {
 describe('the stored events', () => {
   it('are chosen by a filter in the address, and come page by page', async () => {
     await receive(world.daemon, refundedStory('cus_listed'))
-    const page = await open('/events')
+    const page = await go('/events')
     await page.getByRole('link', { name: 'evt_cus_listed_refunded' }).waitFor()
     const table = page.getByRole('table')
     expect(await rowsOf(table)).toBe(50)
@@ -457,27 +491,38 @@ describe('the stored events', () => {
     await page.getByLabel('Type').fill('payment.refunded')
     await page.keyboard.press('Enter')
     await eventually(async () => expect(await rowsOf(table)).toBe(1))
+    await page.getByLabel('Subscription').fill('sub_cus_listed')
+    await page.keyboard.press('Enter')
+    await page.waitForURL(/subscriptionId=sub_cus_listed/)
+    expect(await page.getByRole('button', { name: 'Export these…' }).isDisabled()).toBe(true)
     await expectNoFault(page)
+    await page.goBack()
+    await page.goBack()
+    await eventually(async () => expect(await rowsOf(table)).toBe(5))
     await press(page, 'Clear')
     await page.getByRole('button', { name: 'More' }).waitFor()
   })
 
-  it('are exported as lines', async () => {
-    await receive(world.daemon, refundedStory('cus_exported'))
-    const page = await open('/events?customerId=cus_exported')
+  it('are exported as lines that an import takes', async () => {
+    const story = refundedStory('cus_exported')
+    await receive(world.daemon, story)
+    const page = await go('/events?customerId=cus_exported')
     await page.getByRole('link', { name: 'evt_cus_exported_paid', exact: true }).waitFor()
     const saved = page.waitForEvent('download')
     await press(page, 'Export these…')
     await confirm(page, 'Save')
-    const lines = (await readFile(await (await saved).path(), 'utf8')).trimEnd().split('\n')
+    const download = await saved
+    expect(download.suggestedFilename()).toBe('latchkey-live-events.jsonl')
     await says(page, 'Saved 5 lines.')
-    expect(lines.map((line) => JSON.parse(line).endpoint)).toEqual(Array(5).fill('live'))
+    const lines = (await readFile(await download.path(), 'utf8')).trimEnd().split('\n')
+    const bodies = lines.map((line) => Buffer.from(JSON.parse(line).bodyBase64, 'base64').toString())
+    expect(bodies).toEqual(story.map(({ body }) => body))
     await expectNoFault(page)
   })
 
   it('are read again by a filter, once the page has said what would follow', async () => {
     await receive(world.daemon, refundedStory('cus_replayed'))
-    const page = await open('/events?customerId=cus_replayed')
+    const page = await go('/events?customerId=cus_replayed')
     await page.getByRole('link', { name: 'evt_cus_replayed_paid', exact: true }).waitFor()
     await press(page, 'Replay these…')
     await says(page.getByRole('dialog'), '5 events read, 0 would be read differently')
@@ -490,7 +535,7 @@ describe('the stored events', () => {
 
 describe('an event', () => {
   it('is shown as it came and as it was read, with its signature', async () => {
-    const page = await open(`/events/evt_crowd_000007`)
+    const page = await go(`/events/evt_crowd_000007`)
     await says(page, '"type": "payment.authorized"')
     await says(page, '"paymentId": "pay_crowd_000007"')
     await says(page, /^v1=/)
@@ -509,24 +554,32 @@ describe('an event', () => {
     expect(await send(world.daemon.url, { id: '', body: bytes as unknown as string })).toMatchObject({
       status: 200,
     })
-    const page = await open('/events?disposition=quarantined')
+    const page = await go('/events?disposition=quarantined')
     await page.getByRole('link', { name: /^sha256:/ }).click()
     await says(page, 'It is not UTF-8.')
     await says(page, '7b 22 ff fe 22 7d')
+    await says(page, 'nothing was read from it')
+    await expectNoFault(page)
   })
 
   it('that came with two bodies shows both', async () => {
-    const [first, second] = [paidStory('cus_twice'), paidStory('cus_twice', daysAgo(4))]
-    await receive(world.daemon, [...first, ...second])
-    const page = await open('/events?conflicts=true')
+    const [[first], [second]] = [paidStory('cus_twice'), paidStory('cus_twice', daysAgo(4))]
+    await receive(
+      world.daemon,
+      [first, second].filter((one) => one !== undefined),
+    )
+    const page = await go('/events?conflicts=true')
     await page.getByRole('link', { name: 'evt_cus_twice_silver' }).click()
     await press(page, 'Show')
     await says(page, 'did not count')
+    const other = JSON.parse(second?.body ?? '') as { readonly createdAt: string }
+    await says(page.locator('pre').nth(1), other.createdAt)
+    await expectNoFault(page)
   })
 
   it('is read again by itself', async () => {
     await receive(world.daemon, refundedStory('cus_again'))
-    const page = await open('/events/evt_cus_again_refunded')
+    const page = await go('/events/evt_cus_again_refunded')
     await press(page, 'Replay…')
     await says(page.getByRole('dialog'), '1 event read, 0 would be read differently')
     await confirm(page, 'Replay')
@@ -536,7 +589,7 @@ describe('an event', () => {
 
 describe('products', () => {
   it('say how many have each, down to the customers', async () => {
-    const page = await open('/products')
+    const page = await go('/products')
     const silver = page.getByRole('row', { name: /pro_silver/ })
     expect(Number(await silver.getByRole('cell').nth(2).textContent())).toBeGreaterThan(CUSTOMERS - 10)
     await says(page.getByRole('row', { name: /^api/ }), 'Gold')
@@ -550,7 +603,7 @@ describe('products', () => {
   })
 
   it('show a year of access as a picture and as a table', async () => {
-    const page = await open('/products/pro_silver?span=year')
+    const page = await go('/products/pro_silver?span=year')
     await page
       .getByRole('img', { name: /gained access and \d+ lost it/ })
       .locator('canvas')
@@ -565,7 +618,7 @@ describe('products', () => {
 
   it('lose a customer today, for a reason that the changes name', async () => {
     await act(world.daemon, 'PUT', `/customers/${crowdId(8)}/blocks`, { reason: 'a case' })
-    const page = await open('/changes')
+    const page = await go('/changes')
     await press(page, 'Today')
     await page.getByLabel('What').selectOption('lost')
     await page.getByLabel('Product').selectOption('Silver')
@@ -579,7 +632,7 @@ describe('products', () => {
 
 describe('sync', () => {
   it('asks the platforms whether all is well', async () => {
-    const page = await open('/sync')
+    const page = await go('/sync')
     await press(page, 'Check now')
     const said = page.getByRole('region', { name: 'What the platforms say' })
     await said.getByText('ok', { exact: true }).first().waitFor()
@@ -588,7 +641,7 @@ describe('sync', () => {
   })
 
   it('runs when it is told to', async () => {
-    const page = await open('/sync')
+    const page = await go('/sync')
     await press(page, 'Run now…')
     await says(page.getByRole('dialog'), /^\d+ calls?: /)
     await confirm(page, 'Run')
@@ -596,7 +649,7 @@ describe('sync', () => {
   })
 
   it('is paused, keeps what is due, and makes it up once it is resumed', async () => {
-    const page = await open('/sync')
+    const page = await go('/sync')
     await press(page, 'Pause…')
     await confirm(page, 'Pause')
     await page.getByText('paused', { exact: true }).waitFor()
@@ -614,7 +667,7 @@ describe('sync', () => {
     await link('cus_stuck', 6)
     await grant('cus_stuck')
     await syncBecomes(counted({ retrying: 1 }))
-    const page = await open('/sync')
+    const page = await go('/sync')
     const row = page.getByRole('row', { name: new RegExp(TARGET) })
     await row.getByRole('link', { name: '1', exact: true }).click()
     await says(page, /above the role/)
@@ -633,7 +686,7 @@ describe('sync', () => {
     await eventually(() => expect(world.discord.guild.holders(GOLD_ROLE_ID)).toContain(accountId(7)))
     await act(world.daemon, 'PUT', '/customers/cus_taken/blocks', { reason: 'a case' })
     await syncBecomes({ unconfirmed: 1 })
-    const page = await open('/sync')
+    const page = await go('/sync')
     await press(page, 'Look and approve…')
     const dialog = page.getByRole('dialog', { name: 'Remove members in live' })
     await says(dialog, '1 removal')
@@ -649,26 +702,29 @@ describe('sync', () => {
     onTestFinished(() => world.own.answerWith(204))
     await grant('cus_told')
     await syncBecomes({ webhooks: [{ failed: 1 }] })
-    const page = await open('/sync')
+    const page = await go('/sync')
     await page.getByRole('row', { name: /^crm/ }).getByRole('link', { name: '1', exact: true }).click()
     const row = page.getByRole('row', { name: /cus_told/ })
+    await says(row, 'the address said that it is gone')
     await row.getByRole('group').click()
     await says(row, 'answered 410')
     await expectNoFault(page)
     await page.getByRole('link', { name: 'Sync and webhooks' }).click()
     await press(page, 'Test crm')
+    await page.getByRole('dialog').getByLabel('Type').selectOption('entitlement.revoked')
     await confirm(page, 'Send')
     await reports(page, 'Not delivered to crm')
     world.own.answerWith(204)
     await page.getByRole('row', { name: /^crm/ }).getByRole('link', { name: '1', exact: true }).click()
     await row.getByRole('button', { name: /^Replay/ }).click()
+    await says(page.getByRole('dialog'), 'under their ids')
     await confirm(page, 'Send again')
     await reports(page, '1 message is sent again.')
     await syncBecomes({ webhooks: [{ failed: 0, waiting: 0 }] })
   })
 
   it('sends the messages of a stretch of time again', async () => {
-    const page = await open('/sync/messages')
+    const page = await go('/sync/messages')
     await press(page, 'Replay a stretch of time…')
     await page.getByRole('dialog').getByLabel('From').fill('2026-01-01T00:00')
     await page.getByRole('dialog').getByLabel('To, or until now').fill('2026-01-02T00:00')
@@ -679,7 +735,7 @@ describe('sync', () => {
 
 describe('the policy', () => {
   it('is what everything stored follows', async () => {
-    const page = await open('/policy')
+    const page = await go('/policy')
     await press(page, 'Verify')
     await page.getByRole('progressbar', { name: 'The verification' }).waitFor()
     await says(page, 'Everything stored matches the events.')
@@ -695,7 +751,7 @@ describe('the policy', () => {
       product: { id: 'pro_gold' },
     }
     await receive(world.daemon, [sentEvent('evt_captured', 'payment.succeeded', daysAgo(2), data)])
-    const page = await open('/policy')
+    const page = await go('/policy')
     await says(page, '1 differ')
     await press(page, 'Find out')
     await page.getByRole('progressbar', { name: 'The comparison' }).waitFor()

@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Kysely } from 'kysely'
-import { afterAll, beforeAll, onTestFinished } from 'vitest'
+import { beforeAll, onTestFinished } from 'vitest'
 import { loadConfig } from '../../src/config/load.js'
 import type { DaemonDeps } from '../../src/daemon/open.js'
 import { type Daemon, startDaemon } from '../../src/daemon.js'
@@ -9,6 +9,7 @@ import { createLogger } from '../../src/log.js'
 import { signBody } from '../../src/provider/signature.js'
 import type { Database } from '../../src/store/schema.js'
 import { createFolder } from '../setup/create-folder.js'
+import { whenFileEnds } from '../setup/file-ends.js'
 import { openKeptThread } from '../setup/kept-threads.js'
 import { putNewStoreUnlessBegun } from '../setup/new-store.js'
 import { ENGINE, keyEntry, openStoreAt, postgresAt } from '../world.js'
@@ -126,13 +127,10 @@ function temporaryFolder(atEnd: (end: () => unknown) => void): string {
  * events of its own.
  */
 export function sharedDaemon(options: Omit<DaemonOptions, 'atEnd'> = {}): () => RunningDaemon {
-  const ends: (() => unknown)[] = []
+  const atEnd = whenFileEnds()
   let daemon: RunningDaemon | undefined
   beforeAll(async () => {
-    daemon = await runDaemon({ ...options, atEnd: (end) => ends.unshift(end) })
-  })
-  afterAll(async () => {
-    for (const end of ends) await end()
+    daemon = await runDaemon({ ...options, atEnd })
   })
   return () => {
     if (daemon === undefined) throw new Error('asked for before the tests began')

@@ -58,6 +58,7 @@ export function Page({ ids: { customerId = '' } }: PageProps) {
   const of = [environment, customerId, named]
   const whole = useQuery((signal) => readWhole(session, customerId, named, signal), of, revision.value)
   useChanges(environment, (ids) => ids.includes(customerId) && refresh())
+  const isRead = whole.data !== undefined
   const known = whole.data?.known ?? null
   const { name, email } = known?.identities ?? {}
   const isBlocked = known?.blocks.some((one) => one.productId === null && one.until === null)
@@ -72,7 +73,7 @@ export function Page({ ids: { customerId = '' } }: PageProps) {
       </Title>
       {/* biome-ignore lint/a11y/useSemanticElements: a fieldset is for fields. */}
       <div class="acts" role="group" aria-label="Acts">
-        {may('write') && (
+        {isRead && may('write') && (
           <>
             <ByHand kind="grant" {...about} />
             <ByHand kind={isBlocked ? 'unblock' : 'block'} {...about} />
@@ -80,7 +81,7 @@ export function Page({ ids: { customerId = '' } }: PageProps) {
             {targets.some((one) => one.startsWith('telegram:')) && <TelegramLinks customerId={customerId} />}
           </>
         )}
-        {may('admin') && <Erase {...about} />}
+        {isRead && may('admin') && <Erase {...about} />}
       </div>
       <Answer query={whole}>{(data) => <Shown of={data} id={customerId} marker={marker} />}</Answer>
       {may('admin') && <MessageList title="Webhooks about them" given={{ customerId }} />}

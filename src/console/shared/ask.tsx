@@ -1,7 +1,7 @@
 /* A button that asks before it does something. */
 
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { type Problem, problemOf } from '../api.js'
 import { Control, type Field, type Values } from './fields.js'
 import { Answer, Button, ProblemBox, Says } from './show.js'
@@ -11,10 +11,10 @@ import { useQuery } from './use-query.js'
 
 type DialogProps = { readonly title: string; readonly onClose: () => void; readonly children: unknown }
 
-/** The browser's own dialog: it keeps the focus, and Escape closes it. Shown for as long as it is on the page. */
+/** The browser's own dialog: it has the focus from when it is drawn, and Escape closes it. */
 export function Dialog({ title, onClose, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null)
-  useEffect(() => {
+  useLayoutEffect(() => {
     const before = document.activeElement
     dialog.current?.showModal()
     return () => {
