@@ -6,6 +6,7 @@ import { signedHeaders } from '../store/events.js'
 import type { WriteBatch, WrittenBatch } from './commit.js'
 import type { Incoming, Receipt } from './delivery.js'
 import type { Remark } from './remarks.js'
+import { createWaitingList, type Waiting } from './waiting-list.js'
 
 /** The sender expects an answer within 5 s; deliveries not stored by then are refused, so that they come again. */
 const ANSWER_WITHIN_MS = 4_000
@@ -13,20 +14,11 @@ const ANSWER_WITHIN_MS = 4_000
 /** The wait before retrying a store that could not be written. */
 const RETRY_AFTER_MS = 50
 
-/** Bounds how long one transaction occupies the writer, and how many requests a crash delays. */
-const MAX_BATCH = 256
-
-/** Of bodies, since reading them takes several times their size in memory; every batch has at least one. */
-const MAX_BATCH_BYTES = 4 * 1024 * 1024
-
 /**
  * Fewer than these wait until nothing is being written: a commit costs about the same for one as for many. (Of 16, 24
  * and 32 under load, 16 cost the most CPU time per delivery.)
  */
 const WORTH_SENDING_AHEAD = 24
-
-/** Of all batches under way in one process: PostgreSQL has room for some thousand locks of all processes together. */
-const MAX_LOCKS = 2_000
 
 /** The longest wait for more deliveries while a writer is free, and how much of a batch's usual time it is. */
 const GATHER_AT_MOST_MS = 50
@@ -34,12 +26,6 @@ const GATHER_PART = 1 / 2
 
 /** The weight of a batch in the usual time. */
 const LATELY = 1 / 8
-
-/** More than can arrive in the seconds before they would be refused as late. */
-const MAX_WAITING = 4_096
-
-/** Of bodies: the queue must fit into a small server's memory. */
-const MAX_WAITING_BYTES = 64 * 1024 * 1024
 
 /** How often to look for deliveries that have waited too long: well within the last second for the answer. */
 const LOOK_FOR_OVERDUE_MS = 100
@@ -60,12 +46,9 @@ export interface IngestQueueDeps {
   readonly onBroken: (error: unknown) => void
 }
 
-interface Waiting {
+interface Unanswered extends Waiting {
   readonly delivery: Incoming
-  /** Of its body. */
-  readonly bytes: number
   readonly deadline: number
-  readonly locks: readonly string[]
   readonly resolve: (receipt: Receipt) => void
   readonly reject: (error: LatchkeyError) => void
 }
@@ -75,15 +58,10 @@ interface Waiting {
  */
 export function createIngestQueue(deps: IngestQueueDeps) {
   const { writeBatch, log, underWayAtMost, locksOf, onWritten, onBroken } = deps
-  let waiting: Waiting[] = []
-  let waitingBytes = 0
-  /** What the batches under way lock. */
-  const locked = new Set<string>()
-  /** How long a batch has taken lately, in milliseconds. */
-  let usualMs = 5
-  let gathering: NodeJS.Timeout | undefined
+  const waiting = createWaitingList<Unanswered>()
+  const gathering = createGathering(underWayAtMost, () => send(true))
   /** In the order of their deadlines. */
-  const unanswered = new Set<Waiting>()
+  const unanswered = new Set<Unanswered>()
   let underWay = 0
   let isSendingSoon = false
   let broken = false
@@ -94,75 +72,24 @@ export function createIngestQueue(deps: IngestQueueDeps) {
   function send(few = false): void {
     while (waiting.length > 0 && underWay < underWayAtMost) {
       if (underWay > 0 && !few && waiting.length < WORTH_SENDING_AHEAD) {
-        gather()
+        // A free writer of several waits a little for more.
+        if (locksOf !== undefined) gathering.begin()
         return
       }
-      const batch = locksOf === undefined ? takeBatch() : takeFree()
+      const batch = waiting.take()
       if (batch.length === 0) return
-      for (const { locks } of batch) for (const name of locks) locked.add(name)
       underWay += 1
       const from = performance.now()
       void write(batch).finally(() => {
-        usualMs += (performance.now() - from - usualMs) * LATELY
+        gathering.took(performance.now() - from)
         underWay -= 1
-        for (const { locks } of batch) for (const name of locks) locked.delete(name)
+        waiting.end(batch)
         // The senders who are answered now send the next: those share a batch.
         if (locksOf === undefined) send()
         else sendSoon()
         if (underWay === 0) drained()
       })
     }
-  }
-
-  /** A commit costs about the same for one as for many, so that a free writer waits a little for more. */
-  function gather(): void {
-    if (locksOf === undefined || gathering !== undefined) return
-    const ms = Math.min(GATHER_AT_MOST_MS, (usualMs * GATHER_PART) / underWayAtMost)
-    gathering = setTimeout(() => {
-      gathering = undefined
-      send(true)
-    }, ms)
-  }
-
-  /** As many as one transaction may hold. */
-  function takeBatch(): Waiting[] {
-    let count = 0
-    let bytes = 0
-    for (const one of waiting) {
-      if (!fits(one, count, bytes)) break
-      count += 1
-      bytes += one.bytes
-    }
-    waitingBytes -= bytes
-    return waiting.splice(0, count)
-  }
-
-  function fits(one: Waiting, count: number, bytes: number): boolean {
-    return count < MAX_BATCH && (count === 0 || bytes + one.bytes <= MAX_BATCH_BYTES)
-  }
-
-  /** The same, of those that concern nothing that is under way, nor anything that an earlier one waits for. */
-  function takeFree(): Waiting[] {
-    const taken: Waiting[] = []
-    const left: Waiting[] = []
-    const awaited = new Set<string>()
-    let bytes = 0
-    let locks = locked.size
-    for (const one of waiting) {
-      const isFree = one.locks.every((name) => !locked.has(name) && !awaited.has(name))
-      const hasRoom = locks + one.locks.length <= MAX_LOCKS || (taken.length === 0 && underWay === 0)
-      if (isFree && hasRoom && fits(one, taken.length, bytes)) {
-        taken.push(one)
-        bytes += one.bytes
-        locks += one.locks.length
-      } else {
-        left.push(one)
-        for (const name of one.locks) awaited.add(name)
-      }
-    }
-    waitingBytes -= bytes
-    waiting = left
-    return taken
   }
 
   /** In a later turn, so that all deliveries of this one share the batch. */
@@ -175,7 +102,7 @@ export function createIngestQueue(deps: IngestQueueDeps) {
     })
   }
 
-  async function write(batch: readonly Waiting[], isRetry = false): Promise<void> {
+  async function write(batch: readonly Unanswered[], isRetry = false): Promise<void> {
     const due = batch.filter((one) => unanswered.has(one))
     if (due.length === 0) return
     if (broken) return refuse(due, 'The store has failed.')
@@ -194,7 +121,7 @@ export function createIngestQueue(deps: IngestQueueDeps) {
     report(written.remarks)
   }
 
-  async function recover(batch: readonly Waiting[], error: unknown, isRetry: boolean): Promise<void> {
+  async function recover(batch: readonly Unanswered[], error: unknown, isRetry: boolean): Promise<void> {
     if (isStoreBroken(error) || isLatchkeyError(error, 'writer_ended')) {
       broken = true
       refuse(batch, 'The store has failed.')
@@ -211,7 +138,7 @@ export function createIngestQueue(deps: IngestQueueDeps) {
     }
   }
 
-  function refuseUnwritable(one: Waiting, error: unknown): void {
+  function refuseUnwritable(one: Unanswered, error: unknown): void {
     const { delivery } = one
     const what = isByHand(delivery) ? 'a manual change' : 'a delivery'
     log.error({ err: error, environment: delivery.environment }, `${what} could not be written`)
@@ -229,7 +156,7 @@ export function createIngestQueue(deps: IngestQueueDeps) {
     }
   }
 
-  function refuse(batch: readonly Waiting[], why: string): void {
+  function refuse(batch: readonly Unanswered[], why: string): void {
     for (const one of batch) if (unanswered.delete(one)) one.reject(notStored(why, one.delivery))
   }
 
@@ -260,20 +187,17 @@ export function createIngestQueue(deps: IngestQueueDeps) {
       return new Promise((resolve, reject) => {
         if (broken) return reject(notStored('The store has failed.', delivery))
         const bytes = 'undated' in delivery ? 0 : delivery.body.byteLength
-        if (waiting.length >= MAX_WAITING || waitingBytes + bytes > MAX_WAITING_BYTES) {
-          return reject(notStored('Too many deliveries are waiting.', delivery))
-        }
+        if (!waiting.hasRoomFor(bytes)) return reject(notStored('Too many deliveries are waiting.', delivery))
         const deadline = performance.now() + ANSWER_WITHIN_MS
         const one = { delivery, bytes, deadline, locks: locksOf?.(delivery) ?? [], resolve, reject }
         unanswered.add(one)
-        waiting.push(one)
-        waitingBytes += bytes
+        waiting.add(one)
         overdueTimer ??= setInterval(refuseOverdue, LOOK_FOR_OVERDUE_MS).unref()
         sendSoon()
       })
     },
     /** Deliveries that wait to be committed. */
-    waiting: () => ({ deliveries: unanswered.size, bytes: waitingBytes }),
+    waiting: () => ({ deliveries: unanswered.size, bytes: waiting.bytes }),
     /** Resolves when nothing waits any more. */
     drain: async () => {
       if (waiting.length === 0 && underWay === 0) return
@@ -285,6 +209,25 @@ export function createIngestQueue(deps: IngestQueueDeps) {
     },
     /** False after `fail`. */
     isAlive: () => !broken,
+  }
+}
+
+/** Calls back after a part of the time that a batch has taken lately. */
+function createGathering(writers: number, onEnd: () => void) {
+  let usualMs = 5
+  let timer: NodeJS.Timeout | undefined
+  return {
+    took(ms: number): void {
+      usualMs += (ms - usualMs) * LATELY
+    },
+    begin(): void {
+      if (timer !== undefined) return
+      const ms = Math.min(GATHER_AT_MOST_MS, (usualMs * GATHER_PART) / writers)
+      timer = setTimeout(() => {
+        timer = undefined
+        onEnd()
+      }, ms)
+    },
   }
 }
 

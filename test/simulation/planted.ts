@@ -25,7 +25,7 @@ interface Bug {
 const BUGS: readonly Bug[] = [
   {
     name: 'commit: what comes about somebody who was erased is stored as it is',
-    file: 'src/ingest/commit.ts',
+    file: 'src/ingest/erased.ts',
     right: 'if (erased.size === 0 && acts.length === 0) return deliveries',
     wrong: 'if (acts.length === 0) return deliveries',
   },

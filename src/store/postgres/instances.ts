@@ -6,7 +6,9 @@ import pg from 'pg'
 import { beside } from '../engine.js'
 import type { Db, Tx } from '../schema.js'
 import { getSetting } from '../settings.js'
-import { CHANNEL, connectionOf, openPostgres, type PostgresOptions, withCode } from './dialect.js'
+import { connectionOf, withCode } from './connection.js'
+import { openPostgres, type PostgresOptions } from './dialect.js'
+import { CHANNEL } from './transactions.js'
 
 const LISTEN_AGAIN_MS = 1_000
 
