@@ -82,8 +82,11 @@ export function createIngestQueue(deps: IngestQueueDeps) {
   /** How long a batch has taken lately, in milliseconds. */
   let usualMs = 5
   let gathering: NodeJS.Timeout | undefined
-  /** In the order of their deadlines. */
-  const unanswered = new Set<Waiting>()
+  /**
+   * In the order of their deadlines. A list, since a set that is filled and emptied all the time leaves tables behind,
+   * and each holds what was in it, bodies too, until the next collection of the whole heap.
+   */
+  const unanswered: Waiting[] = []
   let underWay = 0
   let isSendingSoon = false
   let broken = false
@@ -176,7 +179,7 @@ export function createIngestQueue(deps: IngestQueueDeps) {
   }
 
   async function write(batch: readonly Waiting[], isRetry = false): Promise<void> {
-    const due = batch.filter((one) => unanswered.has(one))
+    const due = batch.filter((one) => unanswered.includes(one))
     if (due.length === 0) return
     if (broken) return refuse(due, 'The store has failed.')
     let written: WrittenBatch
@@ -189,7 +192,7 @@ export function createIngestQueue(deps: IngestQueueDeps) {
     for (const [i, one] of due.entries()) {
       const receipt = written.receipts[i]
       // Deliveries refused as late are stored now all the same: sent again, they are duplicates.
-      if (unanswered.delete(one) && receipt !== undefined) one.resolve(receipt)
+      if (isFirstAnswer(one) && receipt !== undefined) one.resolve(receipt)
     }
     report(written.remarks)
   }
@@ -211,13 +214,21 @@ export function createIngestQueue(deps: IngestQueueDeps) {
     }
   }
 
+  /** Whether it had no answer yet. */
+  function isFirstAnswer(one: Waiting): boolean {
+    // Mostly the first: they are answered in the order in which they came.
+    const at = unanswered.indexOf(one)
+    if (at !== -1) unanswered.splice(at, 1)
+    return at !== -1
+  }
+
   function refuseUnwritable(one: Waiting, error: unknown): void {
     const { delivery } = one
     const what = isByHand(delivery) ? 'a manual change' : 'a delivery'
     log.error({ err: error, environment: delivery.environment }, `${what} could not be written`)
     if (!isByHand(delivery)) refuse([one], 'The delivery could not be written.')
     else if (!isLatchkeyError(error, 'store_unavailable')) refuse([one], 'It could not be stored.')
-    else if (unanswered.delete(one)) one.reject(error)
+    else if (isFirstAnswer(one)) one.reject(error)
   }
 
   /** A failure to report changes nothing that is committed and answered. */
@@ -230,16 +241,14 @@ export function createIngestQueue(deps: IngestQueueDeps) {
   }
 
   function refuse(batch: readonly Waiting[], why: string): void {
-    for (const one of batch) if (unanswered.delete(one)) one.reject(notStored(why, one.delivery))
+    for (const one of batch) if (isFirstAnswer(one)) one.reject(notStored(why, one.delivery))
   }
 
   function refuseOverdue(): void {
     const now = performance.now()
-    for (const one of unanswered) {
-      if (one.deadline > now) break
-      refuse([one], 'The store could not take it in time.')
-    }
-    if (unanswered.size > 0) return
+    const overdue = unanswered.filter(({ deadline }) => deadline <= now)
+    refuse(overdue, 'The store could not take it in time.')
+    if (unanswered.length > 0) return
     clearInterval(overdueTimer)
     overdueTimer = undefined
   }
@@ -265,7 +274,7 @@ export function createIngestQueue(deps: IngestQueueDeps) {
         }
         const deadline = performance.now() + ANSWER_WITHIN_MS
         const one = { delivery, bytes, deadline, locks: locksOf?.(delivery) ?? [], resolve, reject }
-        unanswered.add(one)
+        unanswered.push(one)
         waiting.push(one)
         waitingBytes += bytes
         overdueTimer ??= setInterval(refuseOverdue, LOOK_FOR_OVERDUE_MS).unref()
@@ -273,7 +282,7 @@ export function createIngestQueue(deps: IngestQueueDeps) {
       })
     },
     /** Deliveries that wait to be committed. */
-    waiting: () => ({ deliveries: unanswered.size, bytes: waitingBytes }),
+    waiting: () => ({ deliveries: unanswered.length, bytes: waitingBytes }),
     /** Resolves when nothing waits any more. */
     drain: async () => {
       if (waiting.length === 0 && underWay === 0) return
