@@ -12,10 +12,12 @@ export interface Options<Name extends string> {
   readonly url: string | undefined
   /** The folder of an installed `@supabase/stripe-sync-engine`. */
   readonly stripeSync: string | undefined
+  /** The one part of a benchmark to run; left out, all of them. */
+  readonly part: string | undefined
   readonly numbers: Readonly<Record<Name, number>>
 }
 
-const TEXTS = ['folder', 'against', 'url', 'stripe-sync'] as const
+const TEXTS = ['folder', 'against', 'url', 'stripe-sync', 'part'] as const
 
 /** Reads these texts, and whole numbers over zero by their names. Throws at anything else. */
 export function readOptions<Name extends string>(defaults: Readonly<Record<Name, number>>): Options<Name> {
@@ -23,12 +25,13 @@ export function readOptions<Name extends string>(defaults: Readonly<Record<Name,
   const flags = Object.fromEntries([...TEXTS, ...names].map((name) => [name, { type: 'string' as const }]))
   const { values } = parseArgs({ options: flags })
   const numbers = names.map((name) => [name, wholeNumber(name, values[name], defaults[name])])
-  const [folder, against, url, stripeSync] = TEXTS.map((name) => values[name] as string | undefined)
+  const [folder, against, url, stripeSync, part] = TEXTS.map((name) => values[name] as string | undefined)
   return {
     folder,
     against,
     url,
     stripeSync,
+    part,
     numbers: Object.fromEntries(numbers) as Record<Name, number>,
   }
 }

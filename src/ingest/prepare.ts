@@ -12,13 +12,14 @@ export interface PreparedDelivery extends DeliveredEvent {
   readonly normalized: Normalized
 }
 
-const prepared = new WeakMap<DeliveryInput, PreparedDelivery>()
+const PREPARED = Symbol('prepared')
 
 /** Reads each delivery once: also before it is written, somebody may ask what it is about. */
 export function prepare(delivery: DeliveryInput): PreparedDelivery {
-  const known = prepared.get(delivery) ?? read(delivery)
-  prepared.set(delivery, known)
-  return known
+  // Kept with the delivery: a weak map holds what was in it until the next collection of the whole heap.
+  const kept: DeliveryInput & { [PREPARED]?: PreparedDelivery } = delivery
+  kept[PREPARED] ??= read(delivery)
+  return kept[PREPARED]
 }
 
 function read(delivery: DeliveryInput): PreparedDelivery {

@@ -46,11 +46,12 @@ export interface IngestQueueDeps {
   readonly onBroken: (error: unknown) => void
 }
 
-interface Unanswered extends Waiting {
+interface Sent extends Waiting {
   readonly delivery: Incoming
   readonly deadline: number
   readonly resolve: (receipt: Receipt) => void
   readonly reject: (error: LatchkeyError) => void
+  isAnswered: boolean
 }
 
 /**
@@ -58,10 +59,14 @@ interface Unanswered extends Waiting {
  */
 export function createIngestQueue(deps: IngestQueueDeps) {
   const { writeBatch, log, underWayAtMost, locksOf, onWritten, onBroken } = deps
-  const waiting = createWaitingList<Unanswered>()
+  const waiting = createWaitingList<Sent>()
   const gathering = createGathering(underWayAtMost, () => send(true))
-  /** In the order of their deadlines. */
-  const unanswered = new Set<Unanswered>()
+  /**
+   * In the order of their deadlines, with those that were answered since the last look for overdue ones. A set that is
+   * filled and emptied all the time would hold what was in it, bodies too, until the next collection of the whole heap.
+   */
+  let sent: Sent[] = []
+  let unanswered = 0
   let underWay = 0
   let isSendingSoon = false
   let broken = false
@@ -102,8 +107,8 @@ export function createIngestQueue(deps: IngestQueueDeps) {
     })
   }
 
-  async function write(batch: readonly Unanswered[], isRetry = false): Promise<void> {
-    const due = batch.filter((one) => unanswered.has(one))
+  async function write(batch: readonly Sent[], isRetry = false): Promise<void> {
+    const due = batch.filter((one) => !one.isAnswered)
     if (due.length === 0) return
     if (broken) return refuse(due, 'The store has failed.')
     let written: WrittenBatch
@@ -116,12 +121,12 @@ export function createIngestQueue(deps: IngestQueueDeps) {
     for (const [i, one] of due.entries()) {
       const receipt = written.receipts[i]
       // Deliveries refused as late are stored now all the same: sent again, they are duplicates.
-      if (unanswered.delete(one) && receipt !== undefined) one.resolve(receipt)
+      if (receipt !== undefined && isFirstAnswer(one)) one.resolve(receipt)
     }
     report(written.remarks)
   }
 
-  async function recover(batch: readonly Unanswered[], error: unknown, isRetry: boolean): Promise<void> {
+  async function recover(batch: readonly Sent[], error: unknown, isRetry: boolean): Promise<void> {
     if (isStoreBroken(error) || isLatchkeyError(error, 'writer_ended')) {
       broken = true
       refuse(batch, 'The store has failed.')
@@ -138,13 +143,20 @@ export function createIngestQueue(deps: IngestQueueDeps) {
     }
   }
 
-  function refuseUnwritable(one: Unanswered, error: unknown): void {
+  function isFirstAnswer(one: Sent): boolean {
+    if (one.isAnswered) return false
+    one.isAnswered = true
+    unanswered -= 1
+    return true
+  }
+
+  function refuseUnwritable(one: Sent, error: unknown): void {
     const { delivery } = one
     const what = isByHand(delivery) ? 'a manual change' : 'a delivery'
     log.error({ err: error, environment: delivery.environment }, `${what} could not be written`)
     if (!isByHand(delivery)) refuse([one], 'The delivery could not be written.')
     else if (!isLatchkeyError(error, 'store_unavailable')) refuse([one], 'It could not be stored.')
-    else if (unanswered.delete(one)) one.reject(error)
+    else if (isFirstAnswer(one)) one.reject(error)
   }
 
   /** A failure to report changes nothing that is committed and answered. */
@@ -156,17 +168,18 @@ export function createIngestQueue(deps: IngestQueueDeps) {
     }
   }
 
-  function refuse(batch: readonly Unanswered[], why: string): void {
-    for (const one of batch) if (unanswered.delete(one)) one.reject(notStored(why, one.delivery))
+  function refuse(batch: readonly Sent[], why: string): void {
+    for (const one of batch) if (isFirstAnswer(one)) one.reject(notStored(why, one.delivery))
   }
 
   function refuseOverdue(): void {
     const now = performance.now()
-    for (const one of unanswered) {
-      if (one.deadline > now) break
-      refuse([one], 'The store could not take it in time.')
-    }
-    if (unanswered.size > 0) return
+    refuse(
+      sent.filter(({ deadline }) => deadline <= now),
+      'The store could not take it in time.',
+    )
+    sent = sent.filter(({ isAnswered }) => !isAnswered)
+    if (sent.length > 0) return
     clearInterval(overdueTimer)
     overdueTimer = undefined
   }
@@ -189,15 +202,17 @@ export function createIngestQueue(deps: IngestQueueDeps) {
         const bytes = 'undated' in delivery ? 0 : delivery.body.byteLength
         if (!waiting.hasRoomFor(bytes)) return reject(notStored('Too many deliveries are waiting.', delivery))
         const deadline = performance.now() + ANSWER_WITHIN_MS
-        const one = { delivery, bytes, deadline, locks: locksOf?.(delivery) ?? [], resolve, reject }
-        unanswered.add(one)
+        const locks = locksOf?.(delivery) ?? []
+        const one = { delivery, bytes, deadline, locks, resolve, reject, isAnswered: false }
+        unanswered += 1
+        sent.push(one)
         waiting.add(one)
         overdueTimer ??= setInterval(refuseOverdue, LOOK_FOR_OVERDUE_MS).unref()
         sendSoon()
       })
     },
     /** Deliveries that wait to be committed. */
-    waiting: () => ({ deliveries: unanswered.size, bytes: waiting.bytes }),
+    waiting: () => ({ deliveries: unanswered, bytes: waiting.bytes }),
     /** Resolves when nothing waits any more. */
     drain: async () => {
       if (waiting.length === 0 && underWay === 0) return

@@ -71,13 +71,23 @@ export function createTransport(options: TransportOptions): Transport {
   const judge = createJudge(options)
   /** The service asked for no calls until then. */
   let closedUntil = 0
+  /** What a body was read into, for the next one: a backfill reads thousands, and each would wait to be collected. */
+  let spare: Buffer = Buffer.alloc(0)
 
   async function attempt(call: Call, signal: AbortSignal): Promise<unknown> {
     // A clock that is set back makes no wait longer.
     const closedFor = Math.min(closedUntil - clock(), MAX_WAIT_MS)
     if (closedFor > 0) await sleep(closedFor, signal)
     try {
-      return judge(call, await send(call, signal))
+      // Calls at once each have memory of their own.
+      const own = spare
+      spare = Buffer.alloc(0)
+      const answer = await send(call, own, signal)
+      try {
+        return judge(call, answer)
+      } finally {
+        spare = Buffer.from((answer.body ?? own).buffer)
+      }
     } catch (error) {
       if (error instanceof PaymentsApiError) closeFor((error.retryAfterSeconds ?? 0) * 1000)
       throw error
@@ -89,7 +99,7 @@ export function createTransport(options: TransportOptions): Transport {
     if (ms <= MAX_WAIT_MS) closedUntil = Math.max(closedUntil, clock() + ms)
   }
 
-  async function send(call: Call, signal: AbortSignal): Promise<Answer> {
+  async function send(call: Call, memory: Buffer, signal: AbortSignal): Promise<Answer> {
     // By hand: on Node 22, each `AbortSignal.any` keeps two kilobytes while one of its signals lives.
     const ending = new AbortController()
     const end = () => ending.abort()
@@ -108,6 +118,7 @@ export function createTransport(options: TransportOptions): Transport {
           ...(call.idempotencyKey !== undefined && { 'idempotency-key': call.idempotencyKey }),
         },
         body: call.body && JSON.stringify(call.body),
+        memory,
       })
     } catch (error) {
       signal.throwIfAborted()

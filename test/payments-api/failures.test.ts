@@ -376,6 +376,23 @@ it('no more calls than allowed are under way at once', async () => {
   expect([most, asked.length]).toEqual([2, 6])
 })
 
+it('long and short answers are read whole, one after the other and at once', async () => {
+  const nameOf = (id: string) => id.slice(-1).repeat(Number(/\d+/.exec(id)?.[0]))
+  const inParts: Odd = (req, res) => {
+    const id = req.url?.split('/').at(-1) ?? ''
+    const text = JSON.stringify({ success: true, data: { id, name: nameOf(id) } })
+    res.writeHead(200, { 'content-type': 'application/json' }).write(text.slice(0, 40))
+    setImmediate(() => res.end(text.slice(40)))
+  }
+  const { api } = await oddService([inParts])
+  const read = async (id: string) => (await api.customers.get(id)).record.name
+  const ids = ['cus_90000a', 'cus_10b', 'cus_200000c', 'cus_70000d', 'cus_5e']
+  const inTurn: unknown[] = []
+  for (const id of ids) inTurn.push(await read(id))
+  expect(inTurn).toEqual(ids.map(nameOf))
+  expect(await Promise.all(ids.map(read))).toEqual(ids.map(nameOf))
+})
+
 describe('the API key', () => {
   it('goes into a header, and into no address', async () => {
     const { api, asked } = await oddService([CUSTOMER])
