@@ -1,15 +1,12 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { isLatchkeyError, LatchkeyError } from '../errors.js'
+import { isLatchkeyError } from '../errors.js'
 import { isStoreBroken, isStoreBusy } from '../store/engine.js'
-import { signedHeaders } from '../store/events.js'
+import { createAnswering, isByHand, notStored, type Unanswered, waitsFromNow } from './answering.js'
 import type { WriteBatch, WrittenBatch } from './commit.js'
 import type { Incoming, Receipt } from './delivery.js'
 import type { Remark } from './remarks.js'
 import { createWaitingList, type Waiting } from './waiting-list.js'
-
-/** The sender expects an answer within 5 s; deliveries not stored by then are refused, so that they come again. */
-const ANSWER_WITHIN_MS = 4_000
 
 /** The wait before retrying a store that could not be written. */
 const RETRY_AFTER_MS = 50
@@ -27,8 +24,8 @@ const GATHER_PART = 1 / 2
 /** The weight of a batch in the usual time. */
 const LATELY = 1 / 8
 
-/** How often to look for deliveries that have waited too long: well within the last second for the answer. */
-const LOOK_FOR_OVERDUE_MS = 100
+/** Why a delivery is refused once the store can't be trusted. */
+const FAILED = 'The store has failed.'
 
 export interface IngestQueueDeps {
   readonly writeBatch: WriteBatch
@@ -46,13 +43,7 @@ export interface IngestQueueDeps {
   readonly onBroken: (error: unknown) => void
 }
 
-interface Sent extends Waiting {
-  readonly delivery: Incoming
-  readonly deadline: number
-  readonly resolve: (receipt: Receipt) => void
-  readonly reject: (error: LatchkeyError) => void
-  isAnswered: boolean
-}
+type Sent = Unanswered & Waiting
 
 /**
  * Group commit: while batches are being committed, arriving deliveries collect in the next.
@@ -61,16 +52,10 @@ export function createIngestQueue(deps: IngestQueueDeps) {
   const { writeBatch, log, underWayAtMost, locksOf, onWritten, onBroken } = deps
   const waiting = createWaitingList<Sent>()
   const gathering = createGathering(underWayAtMost, () => send(true))
-  /**
-   * In the order of their deadlines, with those that were answered since the last look for overdue ones. A set that is
-   * filled and emptied all the time would hold what was in it, bodies too, until the next collection of the whole heap.
-   */
-  let sent: Sent[] = []
-  let unanswered = 0
+  const answering = createAnswering()
   let underWay = 0
   let isSendingSoon = false
   let broken = false
-  let overdueTimer: NodeJS.Timeout | undefined
   let onDrained: (() => void)[] = []
 
   /** @param few whether also a batch of few */
@@ -110,18 +95,18 @@ export function createIngestQueue(deps: IngestQueueDeps) {
   async function write(batch: readonly Sent[], isRetry = false): Promise<void> {
     const due = batch.filter((one) => !one.isAnswered)
     if (due.length === 0) return
-    if (broken) return refuse(due, 'The store has failed.')
+    if (broken) return answering.refuse(due, FAILED)
     let written: WrittenBatch
     try {
       written = await writeBatch(due.map(({ delivery }) => delivery))
     } catch (error) {
       return recover(due, error, isRetry)
     }
-    if (broken) return refuse(due, 'The store has failed.')
+    if (broken) return answering.refuse(due, FAILED)
     for (const [i, one] of due.entries()) {
       const receipt = written.receipts[i]
       // Deliveries refused as late are stored now all the same: sent again, they are duplicates.
-      if (receipt !== undefined && isFirstAnswer(one)) one.resolve(receipt)
+      if (receipt !== undefined) answering.acknowledge(one, receipt)
     }
     report(written.remarks)
   }
@@ -129,7 +114,7 @@ export function createIngestQueue(deps: IngestQueueDeps) {
   async function recover(batch: readonly Sent[], error: unknown, isRetry: boolean): Promise<void> {
     if (isStoreBroken(error) || isLatchkeyError(error, 'writer_ended')) {
       broken = true
-      refuse(batch, 'The store has failed.')
+      answering.refuse(batch, FAILED)
       onBroken(error)
     } else if (isStoreBusy(error)) {
       if (!isRetry) log.warn({ err: error }, 'the store cannot be written now: trying again')
@@ -143,20 +128,13 @@ export function createIngestQueue(deps: IngestQueueDeps) {
     }
   }
 
-  function isFirstAnswer(one: Sent): boolean {
-    if (one.isAnswered) return false
-    one.isAnswered = true
-    unanswered -= 1
-    return true
-  }
-
   function refuseUnwritable(one: Sent, error: unknown): void {
     const { delivery } = one
     const what = isByHand(delivery) ? 'a manual change' : 'a delivery'
     log.error({ err: error, environment: delivery.environment }, `${what} could not be written`)
-    if (!isByHand(delivery)) refuse([one], 'The delivery could not be written.')
-    else if (!isLatchkeyError(error, 'store_unavailable')) refuse([one], 'It could not be stored.')
-    else if (isFirstAnswer(one)) one.reject(error)
+    if (!isByHand(delivery)) answering.refuse([one], 'The delivery could not be written.')
+    else if (!isLatchkeyError(error, 'store_unavailable')) answering.refuse([one], 'It could not be stored.')
+    else answering.fail(one, error)
   }
 
   /** A failure to report changes nothing that is committed and answered. */
@@ -166,22 +144,6 @@ export function createIngestQueue(deps: IngestQueueDeps) {
     } catch (error) {
       log.error({ err: error }, 'a committed batch could not be reported')
     }
-  }
-
-  function refuse(batch: readonly Sent[], why: string): void {
-    for (const one of batch) if (isFirstAnswer(one)) one.reject(notStored(why, one.delivery))
-  }
-
-  function refuseOverdue(): void {
-    const now = performance.now()
-    refuse(
-      sent.filter(({ deadline }) => deadline <= now),
-      'The store could not take it in time.',
-    )
-    sent = sent.filter(({ isAnswered }) => !isAnswered)
-    if (sent.length > 0) return
-    clearInterval(overdueTimer)
-    overdueTimer = undefined
   }
 
   function drained(): void {
@@ -198,21 +160,18 @@ export function createIngestQueue(deps: IngestQueueDeps) {
      */
     ingest(delivery: Incoming): Promise<Receipt> {
       return new Promise((resolve, reject) => {
-        if (broken) return reject(notStored('The store has failed.', delivery))
+        if (broken) return reject(notStored(FAILED, delivery))
         const bytes = 'undated' in delivery ? 0 : delivery.body.byteLength
         if (!waiting.hasRoomFor(bytes)) return reject(notStored('Too many deliveries are waiting.', delivery))
-        const deadline = performance.now() + ANSWER_WITHIN_MS
         const locks = locksOf?.(delivery) ?? []
-        const one = { delivery, bytes, deadline, locks, resolve, reject, isAnswered: false }
-        unanswered += 1
-        sent.push(one)
+        const one = { delivery, bytes, locks, resolve, reject, ...waitsFromNow() }
+        answering.add(one)
         waiting.add(one)
-        overdueTimer ??= setInterval(refuseOverdue, LOOK_FOR_OVERDUE_MS).unref()
         sendSoon()
       })
     },
     /** Deliveries that wait to be committed. */
-    waiting: () => ({ deliveries: unanswered, bytes: waiting.bytes }),
+    waiting: () => ({ deliveries: answering.waiting, bytes: waiting.bytes }),
     /** Resolves when nothing waits any more. */
     drain: async () => {
       if (waiting.length === 0 && underWay === 0) return
@@ -244,13 +203,4 @@ function createGathering(writers: number, onEnd: () => void) {
       }, ms)
     },
   }
-}
-
-function notStored(why: string, delivery: Incoming): LatchkeyError {
-  return new LatchkeyError('not_stored', `${why} ${isByHand(delivery) ? 'Try again.' : 'Send it again.'}`)
-}
-
-/** Whether no sender repeats it: a change by hand, a report, or a line of an import that is not signed. */
-function isByHand(delivery: Incoming): boolean {
-  return 'undated' in delivery || signedHeaders(delivery.headers) === null || delivery.reading !== undefined
 }

@@ -218,7 +218,7 @@ describe('the overview', () => {
     await receive(world.daemon, paidStory('cus_counted'))
     await eventually(async () => expect(Number(await applied.textContent())).toBe(before + 1))
     await page
-      .getByRole('img', { name: /^Deliveries a minute: \d+ applied/ })
+      .getByRole('img', { name: /^Deliveries of the last hour by minute: \d+ applied/ })
       .locator('canvas')
       .waitFor()
     await says(page.getByRole('row', { name: /^live/ }), 'usual')

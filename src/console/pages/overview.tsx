@@ -84,7 +84,7 @@ function Deliveries({ of: { minutes, acknowledged: ms, endpoints } }: Of<Schemas
       />
       {drawn.length > 0 && (
         <Chart
-          summary={`Deliveries a minute: ${drawn.map(({ label, total }) => `${total} ${label}`).join(', ')}.`}
+          summary={`Deliveries of the last hour by minute: ${drawn.map(({ label, total }) => `${total} ${label}`).join(', ')}.`}
           times={Array.from({ length: MINUTES }, (_, index) => last - (MINUTES - 1 - index) * 60_000)}
           series={drawn}
         />
