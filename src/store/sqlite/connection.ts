@@ -23,6 +23,9 @@ const PAGE_CACHE_KIB = 16_000
 /** For a long-lived connection. It reads the database's header. */
 export const KEEP_UPPER_PAGES = `cache_size = -${PAGE_CACHE_KIB}`
 
+/** For long work: the library's own 16 MB would fill, and each commit of the writer empties them. */
+export const KEEP_FEW_PAGES = 'cache_size = -2000'
+
 /** `PRAGMA synchronous` reads back as a number. */
 const SYNCHRONOUS_FULL = 2
 

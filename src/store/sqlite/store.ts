@@ -9,7 +9,7 @@ import { guardedWriter, isStoreBroken, unavailable } from '../engine.js'
 import { executedMigrations, migrate, pendingMigrations } from '../migrate.js'
 import type { Db } from '../schema.js'
 import { ensureConsoleSecret, ensurePolicy } from '../settings.js'
-import { damaged, KEEP_UPPER_PAGES } from './connection.js'
+import { damaged, KEEP_FEW_PAGES, KEEP_UPPER_PAGES } from './connection.js'
 import { backUp } from './copy.js'
 import { openDatabase } from './dialect.js'
 import { lockStore, orUnwritable, placeOf, removePartOf, watchFiles } from './file.js'
@@ -70,6 +70,7 @@ export async function openStore<Writer extends { close(): Promise<void> }>(
       async readApart<T>(work: (db: Db) => Promise<T>): Promise<T> {
         const apart = openReader()
         try {
+          await sql`pragma ${sql.raw(KEEP_FEW_PAGES)}`.execute(apart)
           return await work(apart)
         } finally {
           await apart.destroy()
