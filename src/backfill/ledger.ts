@@ -134,7 +134,7 @@ async function countStored(db: Db, { plan, newestSeq: before }: Backfill) {
   const stored: Record<string, number> = {}
   const foreign = new Set<string>()
   for await (const { matching } of walkEvents(db, { ...any, ...filter }, 'oldest first', before)) {
-    for (const { event_id: id, type, body } of await loadReported(db, matching)) {
+    for (const { event_id: id, type, body } of await loadReported(db, plan.environment, matching)) {
       if (type === null || !isReportedEventId(id)) continue
       if (body !== null && isByHydrate(body)) foreign.add(id)
       else stored[type] = (stored[type] ?? 0) + 1
@@ -145,12 +145,17 @@ async function countStored(db: Db, { plan, newestSeq: before }: Backfill) {
 
 const BY_HYDRATE = Buffer.from('"by":"hydrate"')
 
-/** Bodies only where they seem to say that they were reported for a held event. */
-async function loadReported(db: Db, seqs: readonly number[]) {
+/**
+ * All of these, which follow each other. Bodies only where they seem to say that they were reported for a held event. By
+ * the first and the last, since a statement with all their numbers takes much memory until it is collected.
+ */
+async function loadReported(db: Db, environment: Environment, seqs: readonly number[]) {
   if (seqs.length === 0) return []
   const { rows } = await sql<{ event_id: string; type: string | null; body: Buffer | null }>`
-    select event_id, type, case when ${engineOf(db).contains('body', BY_HYDRATE)} then body end as body
-    from events where seq in (${sql.join(seqs)})`.execute(db)
+    select event_id, type, case when ${engineOf(db).contains('body', BY_HYDRATE)} then body end as body from events
+    where seq between ${seqs[0]} and ${seqs.at(-1)} and environment = ${environment} and endpoint = ${BACKFILL_ENDPOINT}`.execute(
+    db,
+  )
   return rows
 }
 
