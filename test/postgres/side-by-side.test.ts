@@ -51,16 +51,21 @@ async function stateInOrder(deliveries: readonly DeliveryInput[], policy: Policy
 
 /** Has a quarter of the transactions that change access stand still before their commit, each for another time. */
 async function slowCommits(db: Kysely<Database>): Promise<void> {
-  await sql`create or replace function hold() returns trigger language plpgsql as $$ begin
-    if pg_current_xact_id()::text::bigint % 4 = 0 then perform pg_sleep(random() * ${sql.lit(COMMIT_AT_MOST_S)}); end if;
-    return null; end $$`.execute(db)
+  await sql`create or replace function hold() returns trigger language plpgsql as $$
+    declare own text := pg_current_xact_id()::text;
+    begin
+      if own::bigint % 4 = 0 and current_setting('latchkey.held', true) is distinct from own then
+        perform set_config('latchkey.held', own, false), pg_sleep(random() * ${sql.lit(COMMIT_AT_MOST_S)});
+      end if;
+      return null;
+    end $$`.execute(db)
   await sql`drop trigger if exists hold on change_log`.execute(db)
   await sql`create constraint trigger hold after insert on change_log deferrable initially deferred
     for each row execute function hold()`.execute(db)
 }
 
-/** For each change. Others commit meanwhile, and readers look. */
-const COMMIT_AT_MOST_S = 0.04
+/** Others commit meanwhile, and readers look. */
+const COMMIT_AT_MOST_S = 0.08
 
 /** The change log as it must not be: a lower number may be committed after a higher one that a reader has seen. */
 async function orderBySequence(db: Kysely<Database>): Promise<void> {
