@@ -121,6 +121,11 @@ export function postgresAt(
   return options
 }
 
+/** From now on, this database stands for the file at this path. */
+export function standFor(file: string, options: PostgresOptions): void {
+  made.set(file, Promise.resolve(options))
+}
+
 async function onServer(command: string): Promise<void> {
   const client = new pg.Client({ connectionString: inject('postgresUrl') })
   await client.connect()

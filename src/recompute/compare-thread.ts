@@ -21,9 +21,9 @@ let told = { now: 0, at: 0 }
 const say = (message: ComparisonMessage) => port.postMessage(message)
 
 /** Waits for the other thread: where that is busy with deliveries, the comparison waits its turn. */
-async function pause(): Promise<void> {
+async function pause(arrived: number): Promise<void> {
   const answered = once(port, 'message')
-  say({ kind: 'paused', ...progress })
+  say({ kind: 'paused', arrived, ...progress })
   const [{ now, isStopping }] = (await answered) as [ComparisonTurn]
   told = { now, at: performance.now() }
   if (isStopping) stopping.abort()
@@ -42,7 +42,7 @@ async function open({ file, postgres }: ComparedDatabase): Promise<Db> {
 if (process.platform === 'linux') setPriority(constants.priority.PRIORITY_BELOW_NORMAL)
 const db = await open(database)
 try {
-  await pause()
+  await pause(0)
   const report = await compareStored(db, plan, {
     pause,
     // The time of that thread, whose clock may be set.

@@ -9,6 +9,7 @@ import { Worker } from 'node:worker_threads'
 import { type ErrorCode, LatchkeyError } from '../errors.js'
 import { threadFile } from '../package-file.js'
 import { accountsIn } from '../provider/facts.js'
+import { pipelined } from '../store/bulk.js'
 import { inSnapshot, isOfStore, unavailable } from '../store/engine.js'
 import { newestSeq } from '../store/event-walk.js'
 import type { PostgresOptions } from '../store/postgres/dialect.js'
@@ -55,11 +56,14 @@ export async function compareStored(
     clock,
     onProgress = () => {},
     signal,
-    pause = turn,
+    pause = () => turn(),
     pace = COMPARED,
   }: CompareOptions & {
-    /** Between two groups, where no snapshot is held. */
-    readonly pause?: () => Promise<unknown>
+    /**
+     * Between two groups, where no snapshot is held.
+     * @param arrived how many events were stored between the beginnings of the last two
+     */
+    readonly pause?: (arrived: number) => Promise<unknown>
     readonly pace?: typeof PACE
   },
 ): Promise<RecomputeReport> {
@@ -72,16 +76,20 @@ export async function compareStored(
   const place = { reached: 0, ahead: [], counts: NOTHING_READ, concerned: [] }
   const pass = createPass(job, place, { writes: false })
   const { report, ...findings } = createFindings(plan, pass)
+  let newest = begun.newest
   async function inTurn<T>(turn: (reader: Db, now: number) => Promise<T>): Promise<T> {
+    let arrived = 0
     const answer = await inSnapshot(db, async (reader) => {
-      const inForce = await policyInForce(reader)
+      const [inForce, last] = await pipelined([policyInForce(reader), newestSeq(reader)])
+      arrived = last - newest
+      newest = last
       if (plan.policy === null && !isDeepStrictEqual(inForce, begun.inForce))
         throw new LatchkeyError('rebuild_running', POLICY_CHANGED)
       // After the first statement, with which the snapshot begins: what is in it was stored before.
       return turn(reader, clock())
     })
     onProgress(pass.reached(), job.newest)
-    await pause()
+    await pause(arrived)
     if (signal?.aborted) throw interrupted(plan)
     return answer
   }
@@ -155,7 +163,13 @@ export interface Comparison {
 
 /** From the thread: it waits between two groups, or it is done. */
 export type ComparisonMessage =
-  | { readonly kind: 'paused'; readonly reached: number; readonly total: number }
+  | {
+      readonly kind: 'paused'
+      readonly reached: number
+      readonly total: number
+      /** Events that anybody has stored between the beginnings of the last two groups. */
+      readonly arrived: number
+    }
   | { readonly kind: 'done'; readonly report: RecomputeReport }
 
 /** To the thread: it may go on, or must stop. */
@@ -166,13 +180,15 @@ export interface ComparisonTurn {
 
 /** A share of the event loop's time: above it, this thread has deliveries or questions to answer. */
 export const BUSY = 0.2
+/** Events stored in a second: above it, some other process that shares the database, or the machine, has as much to do. */
+const BUSY_ELSEWHERE = 100
 /** So many times as long as a group took, the comparison then rests: measured, so that deliveries keep their pace. */
 export const REST = 6
 export const REST_AT_MOST_MS = 1_000
 
 /**
- * Does the same in a thread with its own connection, which ends with it. While this thread is busy it rests after each
- * group: the processors and the disk are shared.
+ * Does the same in a thread with its own connection, which ends with it. While this thread is busy, or deliveries come to
+ * other processes, it rests after each group: the processors and the disk are shared.
  */
 export function startComparison(
   database: ComparedDatabase,
@@ -184,14 +200,19 @@ export function startComparison(
   return new Promise((resolve, reject) => {
     const thread = new Worker(threadFile('recompute/compare-thread'), { workerData })
     let begun = { at: performance.now(), load: performance.eventLoopUtilization() }
+    let before = begun
     const goOn = (): void => {
+      before = begun
       begun = { at: performance.now(), load: performance.eventLoopUtilization() }
       thread.postMessage({ now: clock(), isStopping: signal?.aborted ?? false } satisfies ComparisonTurn)
     }
     thread.on('message', (message: ComparisonMessage) => {
       if (message.kind === 'done') return resolve(message.report)
       onProgress?.(message.reached, message.total)
-      if (performance.eventLoopUtilization(begun.load).utilization < BUSY) return goOn()
+      const isBusy =
+        performance.eventLoopUtilization(begun.load).utilization >= BUSY ||
+        message.arrived > (BUSY_ELSEWHERE * (begun.at - before.at)) / 1_000
+      if (!isBusy) return goOn()
       setTimeout(goOn, Math.min(REST_AT_MOST_MS, REST * (performance.now() - begun.at)))
     })
     thread.on('error', (error) => reject(errorFrom(error)))

@@ -7,7 +7,7 @@ import { NEVER_GRANTED } from '../entitlements/entitlement.js'
 import type { AccessSnapshot } from '../entitlements/model.js'
 import type { Environment } from '../provider/event.js'
 import { bulkInsert, lookupAs, statementAbout } from './bulk.js'
-import { type Engine, engineOf, inSnapshot } from './engine.js'
+import { ask, type Engine, engineOf, fixedQuery, inSnapshot, type NamedQuery } from './engine.js'
 import type { ChangesTable, Db, PersonKey, Tx } from './schema.js'
 import { getSetting, setSetting } from './settings.js'
 
@@ -204,12 +204,21 @@ export interface LogEnd {
   readonly isBehind: boolean
 }
 
+/** By the table of all. */
+const LOG_ENDS: Readonly<Record<Engine['changeLog'], NamedQuery>> = {
+  changes: logEndIn('changes'),
+  change_log: logEndIn('change_log'),
+}
+
+function logEndIn(all: Engine['changeLog']): NamedQuery {
+  const highest = (log: string) => `select coalesce(max(cursor), 0) from ${log}`
+  return fixedQuery('log_end', `select (${highest('changes')}) as cursor, (${highest(all)}) as newest`)
+}
+
 /** In one statement, so that both are of the same moment. */
 export async function logEnd(db: Db): Promise<LogEnd> {
-  const highest = (log: Engine['changeLog']) => sql`select coalesce(max(cursor), 0) from ${sql.table(log)}`
-  const { rows } = await sql<Record<'cursor' | 'newest', number>>`
-    select (${highest('changes')}) as cursor, (${highest(engineOf(db).changeLog)}) as newest`.execute(db)
-  const { cursor = 0, newest = 0 } = rows[0] ?? {}
+  const [end] = await ask<Record<'cursor' | 'newest', number>>(db, LOG_ENDS[engineOf(db).changeLog])
+  const { cursor = 0, newest = 0 } = end ?? {}
   return { cursor, isBehind: newest > cursor }
 }
 

@@ -1,10 +1,10 @@
-import { CompiledQuery, sql } from 'kysely'
+import { sql } from 'kysely'
 import { BACKFILL_ENDPOINT, MANUAL_ENDPOINT } from '../provider/endpoint.js'
 import type { Environment } from '../provider/event.js'
 import { REPORTED_ID_PREFIX } from '../provider/ids.js'
 import { compareText } from '../provider/order.js'
 import { bulkUpsert } from './bulk.js'
-import { ask } from './engine.js'
+import { ask, fixedQuery } from './engine.js'
 import { type DeliveredEvent, signedHeaders } from './events.js'
 import type { Database, Db, Tx } from './schema.js'
 
@@ -76,7 +76,7 @@ export function withArrival(pace: DeliveryPace | undefined, at: number): Deliver
 }
 
 /** Compiled once: every batch runs it. */
-const SELECT_ALL = CompiledQuery.raw('select endpoint, pace from delivery_pace')
+const SELECT_ALL = fixedQuery('paces', 'select endpoint, pace from delivery_pace')
 
 const upsertPaces = bulkUpsert('delivery_pace', ['endpoint'])
 

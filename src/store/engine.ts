@@ -1,4 +1,4 @@
-import type { CompiledQuery, DialectAdapter, RawBuilder } from 'kysely'
+import { CompiledQuery, type DialectAdapter, type RawBuilder } from 'kysely'
 import type { ColumnTypes } from '../../migrations/column-types.js'
 import { LatchkeyError } from '../errors.js'
 import type { Db, Tx } from './schema.js'
@@ -61,6 +61,16 @@ export function placeIn(url: string): string {
 
 export function engineOf(db: Db): Engine {
   return db.getExecutor().adapter as Engine
+}
+
+/** One that a server keeps prepared under its name, so that it is planned once. */
+export interface NamedQuery extends CompiledQuery {
+  readonly name?: string
+}
+
+/** A statement that is always the same. */
+export function fixedQuery(name: string, text: string): NamedQuery {
+  return { ...CompiledQuery.raw(text), name }
 }
 
 /** The rows. In a transaction, the next statement may be sent before they come. */

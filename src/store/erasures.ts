@@ -1,12 +1,12 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { CompiledQuery, type RawBuilder, sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { unpackHistory } from '../entitlements/history.js'
 import type { Environment, ManualEvent } from '../provider/event.js'
 import type { Redactable, Redacted } from '../provider/redact.js'
 import { forgetKeptOf } from './backfill.js'
 import { bulkInsert, lookupIn } from './bulk.js'
 import { deleteReferences, loadCustomers, loadHistoriesOf, saveCustomers } from './customers.js'
-import { ask, engineOf } from './engine.js'
+import { ask, engineOf, fixedQuery } from './engine.js'
 import { manualEventIn, setBody } from './events.js'
 import { forgetJoinLinks } from './join-links.js'
 import { forgetJobRecords } from './recompute.js'
@@ -29,7 +29,7 @@ export interface ErasureRecord extends PersonKey {
   readonly finishedAt: number | null
 }
 
-const SELECT_ERASED = CompiledQuery.raw('select environment, customer_id from erasures')
+const SELECT_ERASED = fixedQuery('erased', 'select environment, customer_id from erasures')
 
 /** The ids of all erased customers, by environment. */
 export type ErasedIds = ReadonlyMap<Environment, ReadonlySet<string>>
@@ -40,7 +40,7 @@ export async function loadErasedIds(db: Db): Promise<ErasedIds> {
   return new Map([...byEnvironment].map(([key, own]) => [key, new Set(own.map((row) => row.customer_id))]))
 }
 
-const COUNT_ERASED = CompiledQuery.raw('select count(*) as count from erasures')
+const COUNT_ERASED = fixedQuery('erased_count', 'select count(*) as count from erasures')
 
 export async function countErased(db: Db): Promise<number> {
   const [counted] = await ask<{ count: number }>(db, COUNT_ERASED)

@@ -1,8 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { CompiledQuery, type Selectable, sql } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 import type { Environment } from '../provider/event.js'
 import { bulkLookup } from './bulk.js'
-import { ask } from './engine.js'
+import { ask, fixedQuery } from './engine.js'
 import type { Db, EventsTable, StoredDisposition } from './schema.js'
 
 /** Selects stored events of one environment; null: all. Instants are epoch milliseconds. */
@@ -111,7 +111,7 @@ export async function* walkNumbered(
 }
 
 /** Compiled once: every batch runs it. */
-const SELECT_NEWEST = CompiledQuery.raw('select seq from events order by seq desc limit 1')
+const SELECT_NEWEST = fixedQuery('newest', 'select seq from events order by seq desc limit 1')
 
 /** The `seq` of the newest stored event; 0 before the first. */
 export async function newestSeq(db: Db): Promise<number> {

@@ -36,6 +36,8 @@ const note = (what: string) => {
   if (process.env.CHAOS_MS !== undefined) process.stdout.write(`${new Date().toISOString()} ${what}\n`)
 }
 
+const pick = <One>(random: () => number, all: readonly One[]) => all[Math.floor(random() * all.length)] as One
+
 const SENDERS = 8
 /** Customers whose events come in any order at a time. */
 const OPEN = 24
@@ -267,11 +269,11 @@ async function platforms() {
 }
 
 it(
-  'answers and follows as one daemon would while instances are killed, stopped and cut off',
+  'answers and follows as one daemon would while instances are killed, stopped and cut off, and PostgreSQL restarts',
   async () => {
     process.stdout.write(`CHAOS_SEED=${SEED}\n`)
     const chaos = await startAll()
-    const { instances, url, folder, discord, group } = chaos
+    const { instances, url, folder, server, discord, group } = chaos
     const [first] = instances as readonly [Instance]
     const db = await openStoreAt(databaseIn(folder), { readOnly: false })
     await watchWrites(db)
@@ -347,15 +349,21 @@ it(
       }
     })()
 
-    /** What a restart of the server does to them: every connection ends, in the middle of whatever it was about. */
-    let restarts = 0
+    /** Every connection ends, in the middle of whatever it was about; and the server with them, two times of three. */
+    const restarts = { stop: 0, crash: 0, connections: 0 }
     const restarting = (async () => {
       const others = sql`datname = current_database() and pid <> pg_backend_pid()`
-      for (;;) {
+      for (
+        let next: keyof typeof restarts = 'stop';
+        ;
+        next = pick(random, ['stop', 'crash', 'connections'])
+      ) {
         await wait(3_000 + 9_000 * random())
-        if (Date.now() > until - 2_000) return
-        await sql`select pg_terminate_backend(pid) from pg_stat_activity where ${others}`.execute(db)
-        restarts += 1
+        if (Date.now() > until - 5_000 && restarts.stop > 0) return
+        if (next !== 'connections') await server.restart(next, 2_000 * random())
+        else await sql`select pg_terminate_backend(pid) from pg_stat_activity where ${others}`.execute(db)
+        restarts[next] += 1
+        note(`${next}: all connections have ended`)
       }
     })()
 

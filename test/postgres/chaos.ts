@@ -7,11 +7,12 @@ import {
   configuredFolder,
   databaseIn,
   kill,
-  postgresAt,
   type ServedDaemon,
   serve,
+  standFor,
   temporaryFolder,
 } from '../world.js'
+import { type OwnServer, startOwnServer } from './own-server.js'
 import { openWay, urlBy, type Way } from './way.js'
 
 /** From 0 up to 1, the same for the same seed (Park and Miller). */
@@ -52,6 +53,7 @@ export interface Chaos {
   readonly faults: Record<(typeof FAULTS)[number], number>
   /** A folder whose commands use the database that all share. */
   readonly folder: string
+  readonly server: OwnServer
   /** Of the balancer. */
   readonly url: string
 }
@@ -66,7 +68,8 @@ export async function startChaos(
   const inTrouble = pLimit(3)
   const faults = { kill: 0, stop: 0, cut: 0, freeze: 0 }
   const shared = temporaryFolder()
-  const database = await postgresAt(databaseIn(shared))
+  const server = await startOwnServer()
+  standFor(databaseIn(shared), { url: server.url, connections: 12, statementTimeoutMs: 30_000 })
 
   async function start(name: string): Promise<Instance> {
     const onSent = (data: Buffer) => {
@@ -81,8 +84,8 @@ export async function startChaos(
     const ways = new Map<number, Way>()
     for (const port of platformPorts) ways.set(port, await openWay(() => port, onSent))
     const folder = configuredFolder(configOf((port) => ways.get(port)?.port ?? 0))
-    const toDatabase = await openWay(() => Number(new URL(database.url).port))
-    const url = new URL(urlBy(toDatabase, database.url))
+    const toDatabase = await openWay(() => Number(new URL(server.url).port))
+    const url = new URL(urlBy(toDatabase, server.url))
     // What the trigger of the test sees.
     url.searchParams.set('application_name', name)
     const env = { LATCHKEY_DATABASE_URL: url.href }
@@ -132,12 +135,13 @@ export async function startChaos(
     calls,
     faults,
     folder: shared,
+    server,
     url: `http://127.0.0.1:${(await openBalancer(instances)).port}`,
   }
 }
 
 /** As a supervisor would: the machine may be busy, and the database be restarted meanwhile. */
-async function serveAgain(start: () => Promise<ServedDaemon>, left = 5): Promise<ServedDaemon> {
+async function serveAgain(start: () => Promise<ServedDaemon>, left = 20): Promise<ServedDaemon> {
   try {
     return await start()
   } catch (error) {

@@ -147,6 +147,17 @@ describe('a verification', () => {
     })
   })
 
+  it('tells between two groups how many events were stored meanwhile, which others have to make room for', async () => {
+    const { file, writeBatch } = await storeWith(3)
+    const told: number[] = []
+    const pause = async (arrived: number) => {
+      told.push(arrived)
+      if (told.length <= 2) await writeBatch([grantOf(4), grantOf(5)].slice(told.length - 1))
+    }
+    await compareStored(await readerOf(file), ALL, { clock: () => NOW, pause, pace: PACE })
+    expect(told.slice(0, 4)).toEqual([0, 2, 0, 0])
+  })
+
   it('holds no lock, writes nothing, and lets others write in the middle of a group', async () => {
     const { file, db } = await storeWith(3)
     await damage(db)

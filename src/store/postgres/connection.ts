@@ -1,5 +1,6 @@
-import type { CompiledQuery, DatabaseConnection, QueryResult } from 'kysely'
+import type { DatabaseConnection, QueryResult } from 'kysely'
 import pg from 'pg'
+import type { NamedQuery } from '../engine.js'
 import type { Db } from '../schema.js'
 import { withoutNul } from './arrays.js'
 
@@ -15,10 +16,6 @@ export function connectionOf(url: string): pg.ClientConfig {
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
   }
-}
-
-export interface NamedQuery extends CompiledQuery {
-  readonly name?: string
 }
 
 /** Sends what has no answer that somebody needs. */

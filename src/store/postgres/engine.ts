@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto'
 import { CompiledQuery, PostgresAdapter, type RawBuilder, sql } from 'kysely'
-import { ask, type EachRow, type Engine, type Row, type RowStatement } from '../engine.js'
+import { ask, type EachRow, type Engine, type NamedQuery, type Row, type RowStatement } from '../engine.js'
 import type { Db, Tx } from '../schema.js'
 import { columnsOf } from './arrays.js'
-import { type NamedQuery, sendAhead } from './connection.js'
+import { sendAhead } from './connection.js'
 
 /** What PostgreSQL does in its own way. */
 export class PostgresEngine extends PostgresAdapter implements Engine {
@@ -60,10 +60,8 @@ export class PostgresEngine extends PostgresAdapter implements Engine {
   }
 
   async drawSeqs(trx: Tx, count: number): Promise<readonly number[]> {
-    const rows = await ask<{ seq: number }>(trx, {
-      ...CompiledQuery.raw(DRAW_SEQS, [count]),
-      name: 'seqs',
-    } as NamedQuery)
+    const query: NamedQuery = { ...CompiledQuery.raw(DRAW_SEQS, [count]), name: 'seqs' }
+    const rows = await ask<{ seq: number }>(trx, query)
     return rows.map(({ seq }) => seq)
   }
 

@@ -25,16 +25,16 @@ async function compare(port: ThreadPort, { database, plan }: Comparison): Promis
   let progress = { reached: 0, total: 0 }
   let told = { now: 0, at: 0 }
   const say = (message: ComparisonMessage) => port.postMessage(message)
-  async function pause(): Promise<void> {
+  async function pause(arrived: number): Promise<void> {
     const answered = once(port, 'message')
-    say({ kind: 'paused', ...progress })
+    say({ kind: 'paused', arrived, ...progress })
     const [{ now, isStopping }] = (await answered) as [ComparisonTurn]
     told = { now, at: performance.now() }
     if (isStopping) stopping.abort()
   }
   const db = openDatabase(database.file, { readOnly: true })
   try {
-    await pause()
+    await pause(0)
     const report = await compareStored(db, plan, {
       pause,
       clock: () => told.now + Math.trunc(performance.now() - told.at),
