@@ -24,11 +24,7 @@ export async function askByClient(world: World, chance: Chance): Promise<void> {
     const { status, json } = await operate(`GET /entitlements/${customerId}/${productId}?environment=sandbox`)
     return status === 200 ? json.active : null
   }
-  const told = async () =>
-    app
-      .client()
-      .check(customerId, { productId })
-      .catch(() => null)
+  const told = () => app.check(customerId, { productId }).catch(() => null)
   if (chance.is(0.4)) await grantBriefly(world, customerId, productId, (10 + chance.below(50)) * 1_000)
   // So that there is something in its cache.
   await told()

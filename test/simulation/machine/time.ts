@@ -109,9 +109,8 @@ export function nextAt(): number | null {
   return queue[0]?.at ?? null
 }
 
-/** Has the next thing happen, and all that follows from it at once. */
-export async function step(): Promise<void> {
-  await settled()
+/** Has the next thing happen, and all that follows from it at once. All must be settled before it. */
+async function step(): Promise<void> {
   if (nextAt() === null) return
   const one = pop() as Waiting
   now = Math.max(now, one.at)

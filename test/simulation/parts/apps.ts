@@ -1,7 +1,7 @@
 /* The merchant's apps, which ask who may use what by the client, and follow the changes. */
 
-import { type Change, type Client, createClient } from '../../../src/client/client.js'
-import { createProcess, kill, runAs } from '../machine/processes.js'
+import { type Access, type Change, type Client, createClient } from '../../../src/client/client.js'
+import { createProcess, KilledError, kill, runAs } from '../machine/processes.js'
 
 export interface SimulatedApp {
   readonly name: string
@@ -10,7 +10,8 @@ export interface SimulatedApp {
   readonly seen: Change[]
   /** Why its watch ended by itself. */
   readonly failures: unknown[]
-  client(): Client
+  check: Client['check']
+  list: Client['list']
   /** Ends and begins again, where it left off. */
   restart(): void
   end(): void
@@ -28,7 +29,8 @@ export async function startApp(
   const seen: Change[] = []
   const failures: unknown[] = []
   let lives = 0
-  let owner = createProcess(name)
+  const first = createProcess(name)
+  let owner = first
   const options = {
     url,
     apiKey,
@@ -38,7 +40,8 @@ export async function startApp(
     onUnknown: () => {},
   } as const
   /** Where it follows from, as long as it has seen no change. */
-  const { cursor: beginning } = await createClient(options).list(NOBODY)
+  const { cursor: beginning } = (await runAs(first, () => createClient(options).list(NOBODY))) as Access
+  kill(first)
   let client = begin()
 
   function begin(): Client {
@@ -56,12 +59,24 @@ export async function startApp(
     }) as Client
   }
 
+  /** Has the app ask: what its client begins for an answer ends with it, too. */
+  function ask<Answer>(question: () => Promise<Answer>): Promise<Answer> {
+    const own = owner
+    return new Promise((resolve, reject) => {
+      const end = (): void => reject(new KilledError(own.name))
+      own.onDeath.add(end)
+      const asked = runAs(own, question) as Promise<Answer>
+      asked.then(resolve, reject).finally(() => own.onDeath.delete(end))
+    })
+  }
+
   return {
     name,
     apiKey,
     seen,
     failures,
-    client: () => client,
+    check: (...asked) => ask(() => client.check(...asked)),
+    list: (...asked) => ask(() => client.list(...asked)),
     restart() {
       kill(owner)
       client = begin()
