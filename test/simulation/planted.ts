@@ -1,7 +1,7 @@
 /*
  * Plants ten bugs in a copy of the project, one by one, and says which seed finds each. By hand, since it takes a while:
  * node --import ./scripts/typescript.js test/simulation/planted.ts stream
- * The last word chooses those whose name holds it; without it, all are planted.
+ * The last word chooses those whose name holds it; without it, all are planted. PLANTED_SEEDS=40 gives up earlier.
  */
 
 import { spawnSync } from 'node:child_process'
@@ -11,7 +11,7 @@ import { join } from 'node:path'
 
 const ROOT = join(import.meta.dirname, '..', '..')
 const COPIED = ['src', 'test', 'migrations', 'scripts', 'package.json', 'openapi.json', 'openapi.html']
-const MOST_SEEDS = 500
+const MOST_SEEDS = Number(process.env.PLANTED_SEEDS ?? 500)
 const DAYS = '8'
 
 interface Bug {

@@ -6,7 +6,7 @@ import type { Chance } from './machine/chance.js'
 import { trace } from './machine/trace.js'
 import { operateSomething } from './parts/operator.js'
 import { FAILURES } from './parts/receivers.js'
-import type { Kind } from './story.js'
+import { HOUR_MS, type Kind } from './story.js'
 import type { World } from './world.js'
 
 type Perform = (world: World, chance: Chance) => Promise<void>
@@ -62,7 +62,7 @@ const STEPS: Readonly<Record<Exclude<Kind, 'quiet'>, Perform>> = {
   ask: askByClient,
   audit,
   async app({ apps }, chance) {
-    chance.pick(apps).restart()
+    chance.pick(apps).restart(chance.is(0.5) ? 0 : chance.below(HOUR_MS))
   },
   async 'clock set'({ daemon }, chance) {
     daemon.setSkew(chance.below(7_200_000) - 3_600_000)

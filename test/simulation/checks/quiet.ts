@@ -33,13 +33,14 @@ export async function beQuiet(world: World): Promise<void> {
 }
 
 async function heal(world: World): Promise<void> {
-  const { daemon, service, communities, receivers, settings } = world
+  const { daemon, service, communities, receivers, apps, settings } = world
   daemon.disk.isFull = false
   daemon.disk.onStatement = () => {}
   daemon.setSkew(0)
   if (!daemon.isRunning()) await until('a start', daemon.start(), MINUTE_MS)
   await until('recovery', communities.recover(), MINUTE_MS)
   for (const receiver of receivers) receiver.recover()
+  for (const app of apps) app.begin()
   await until('the end of faults', service.sandbox.faults(null), MINUTE_MS)
   const hadPolicy = settings.policy
   settings.policy = null
@@ -51,6 +52,9 @@ async function heal(world: World): Promise<void> {
   if (JSON.stringify(inForce) !== JSON.stringify(configured) || unfinishedRebuild) {
     const done = await until('a rebuild', finishJob(world, 'POST /policy/apply', {}, '/rebuild'), HOUR_MS)
     if (done?.state !== 'done') throw new BrokenPromise('a rebuild ends', JSON.stringify(done))
+    const { json } = await until('the policy', world.operate('GET /policy'), MINUTE_MS)
+    if (JSON.stringify(json.inForce) !== JSON.stringify(json.configured))
+      throw new BrokenPromise('an applied policy is in force', JSON.stringify(json))
   }
   await until('the end of a pause', insist(world, 'POST /sync/resume', {}), MINUTE_MS)
 }
@@ -222,16 +226,9 @@ async function assertApps(world: World): Promise<void> {
 async function assertErased(world: World): Promise<void> {
   const { service, byHand, daemon, operate } = world
   if (byHand.erased.size === 0) return
-  const names: string[] = []
-  const customers = new Map<string, Set<string>>()
-  for (const payment of await service.payments()) {
-    const email = payment.customer?.email ?? payment.customerEmail
-    if (!email || !payment.customerId) continue
-    customers.set(email, (customers.get(email) ?? new Set()).add(payment.customerId))
-  }
-  for (const [email, own] of customers) {
-    if ([...own].every((one) => byHand.erased.has(one))) names.push(email)
-  }
+  const names = [...(await service.addresses())]
+    .filter(([, own]) => [...own].every((one) => byHand.erased.has(one)))
+    .map(([address]) => address)
   const { text } = await world.download(`/exports?${ENV}`)
   const log = await operate(`GET /customers?${ENV}&query=customer&limit=100`)
   const files = ['', '-wal', '.erasures'].map((suffix) =>

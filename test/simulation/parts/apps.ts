@@ -2,6 +2,7 @@
 
 import { type Access, type Change, type Client, createClient } from '../../../src/client/client.js'
 import { createProcess, KilledError, kill, runAs } from '../machine/processes.js'
+import { later } from '../machine/time.js'
 
 export interface SimulatedApp {
   readonly name: string
@@ -12,8 +13,10 @@ export interface SimulatedApp {
   readonly failures: unknown[]
   check: Client['check']
   list: Client['list']
-  /** Ends and begins again, where it left off. */
-  restart(): void
+  /** Ends, and begins again after so long. */
+  restart(afterMs: number): void
+  /** Goes on where it left off, unless it runs. */
+  begin(): void
   end(): void
 }
 
@@ -42,13 +45,16 @@ export async function startApp(
   /** Where it follows from, as long as it has seen no change. */
   const { cursor: beginning } = (await runAs(first, () => createClient(options).list(NOBODY))) as Access
   kill(first)
-  let client = begin()
+  let isOver = false
+  let client: Client
+  begin()
 
-  function begin(): Client {
+  function begin(): void {
+    if (isOver || !owner.isDead) return
     lives += 1
     const own = createProcess(`${name} ${lives}`)
     owner = own
-    return runAs(own, () => {
+    client = runAs(own, () => {
       const made = createClient(options)
       const after = seen.at(-1)?.cursor ?? beginning
       const watching = made.watch((change) => void seen.push(change), after === null ? {} : { after })
@@ -60,8 +66,9 @@ export async function startApp(
   }
 
   /** Has the app ask: what its client begins for an answer ends with it, too. */
-  function ask<Answer>(question: () => Promise<Answer>): Promise<Answer> {
+  async function ask<Answer>(question: () => Promise<Answer>): Promise<Answer> {
     const own = owner
+    if (own.isDead) throw new KilledError(own.name)
     return new Promise((resolve, reject) => {
       const end = (): void => reject(new KilledError(own.name))
       own.onDeath.add(end)
@@ -77,11 +84,14 @@ export async function startApp(
     failures,
     check: (...asked) => ask(() => client.check(...asked)),
     list: (...asked) => ask(() => client.list(...asked)),
-    restart() {
+    restart(afterMs) {
       kill(owner)
-      client = begin()
+      if (afterMs === 0) begin()
+      else later(afterMs, null, begin)
     },
+    begin,
     end() {
+      isOver = true
       kill(owner)
     },
   }

@@ -85,6 +85,12 @@ export async function grantBriefly(world: World, customer: string, productId: st
   await change(world, `POST /customers/${customer}/grants?${ENV}`, { productId, until, reason: 'trial' })
 }
 
+/** Before its end. */
+export async function endBriefGrant(world: World, customer: string, productId: string): Promise<void> {
+  if (world.byHand.grants.has(`${customer} ${productId}`)) return
+  await change(world, `DELETE /customers/${customer}/grants/${productId}?${ENV}`, {})
+}
+
 type Act = (world: World, customer: string, chance: Chance) => Promise<unknown>
 
 const product = ({ service }: World, chance: Chance): string => chance.pick(Object.values(service.products))
@@ -141,6 +147,8 @@ const ACTS: Readonly<Record<string, Act>> = {
   },
   async erase(world, customer, chance) {
     if (!chance.is(0.6)) return
+    // The service may forget it first.
+    await world.service.addresses()
     const answer = await insist(world, `DELETE /customers/${customer}?${ENV}`, { reason: 'asked to' })
     // Begun is enough: whatever was sent again is about the same customer.
     world.byHand.erased.add(customer)
