@@ -4,6 +4,7 @@ import { askByClient } from './checks/apps.js'
 import { audit } from './checks/audit.js'
 import type { Chance } from './machine/chance.js'
 import { trace } from './machine/trace.js'
+import { sellLive } from './parts/live.js'
 import { operateSomething } from './parts/operator.js'
 import { FAILURES } from './parts/receivers.js'
 import { HOUR_MS, type Kind } from './story.js'
@@ -61,6 +62,7 @@ const STEPS: Readonly<Record<Exclude<Kind, 'quiet'>, Perform>> = {
   },
   ask: askByClient,
   audit,
+  live: sellLive,
   async app({ apps }, chance) {
     chance.pick(apps).restart(chance.is(0.5) ? 0 : chance.below(HOUR_MS))
   },

@@ -12,6 +12,7 @@ const WEIGHTS = {
   community: 14,
   ask: 8,
   audit: 5,
+  live: 4,
   receiver: 4,
   app: 2,
   faults: 6,

@@ -4,10 +4,11 @@ import { readFileSync } from 'node:fs'
 import { elapsed, pass, until } from '../machine/time.js'
 import { trace } from '../machine/trace.js'
 import { communityIdOf, messengerIdOf, PEOPLE, ROLES } from '../parts/communities.js'
-import { finishJob, insist } from '../parts/operator.js'
+import { deliverLive, liveEmailOf } from '../parts/live.js'
+import { exportLines, finishJob, insist } from '../parts/operator.js'
 import { passUntil } from '../run.js'
 import { DAY_MS, HOUR_MS } from '../story.js'
-import { BrokenPromise, type Json, MINUTE_MS, type World } from '../world.js'
+import { BrokenPromise, type Json, MINUTE_MS, REMOVALS_AT_MOST, type World } from '../world.js'
 import { everyPage } from './audit.js'
 
 /** As many as one question may have. */
@@ -23,8 +24,11 @@ export async function beQuiet(world: World): Promise<void> {
   await passUntil(world, elapsed() + DAY_MS + HOUR_MS)
   await pass(2 * MINUTE_MS)
   for (let left = 1; left > 0; ) left = await until('what was lost', service.sendAgain(), DAY_MS)
+  for (let tries = 0; tries < 3 && world.live.unsent.length > 0; tries += 1)
+    await until('what was sold', deliverLive(world), MINUTE_MS)
   await pass(2 * MINUTE_MS)
   await until('the truth', assertTruth(world), MINUTE_MS)
+  await until('the other environment', assertApart(world), MINUTE_MS)
   await until('the verification', assertVerified(world), HOUR_MS)
   await assertFollowed(world)
   await until('the messages', assertMessages(world), MINUTE_MS)
@@ -94,6 +98,45 @@ async function assertTruth(world: World): Promise<void> {
   throw new BrokenPromise('access equals the truth', what)
 }
 
+/** All that an export holds, readable. */
+async function exportedText(world: World, environment: string): Promise<string> {
+  const lines = await exportLines(world, environment)
+  if (lines === null) throw new BrokenPromise('questions are answered', 'the export')
+  const bodies = lines.map((line) => Buffer.from(JSON.parse(line).bodyBase64 ?? '', 'base64').toString())
+  return [...lines, ...bodies].join('\n')
+}
+
+/** Who has access in the live environment follows from what was sold there, and so does all that is known there. */
+async function assertApart(world: World): Promise<void> {
+  const { service, live, operate } = world
+  if (live.unsent.length > 0) throw new BrokenPromise('deliveries are taken', live.unsent[0]?.body ?? '')
+  const sold = [...live.sales.values()]
+  const due = new Set(
+    sold.filter((one) => !one.isRefunded).map(({ customerId, productId }) => `${customerId} ${productId}`),
+  )
+  const checks = (await service.buyers()).flatMap((customerId) =>
+    Object.values(service.products).map((productId) => ({ customerId, productId })),
+  )
+  for (let from = 0; from < checks.length; from += CHECKS_AT_ONCE) {
+    const some = checks.slice(from, from + CHECKS_AT_ONCE)
+    const { json } = await operate('POST /entitlements/check?environment=live', { checks: some })
+    for (const [at, one] of (json.results as Json[]).entries()) {
+      const what = `${some[at]?.customerId} ${some[at]?.productId}`
+      if (one.active !== due.has(what)) throw new BrokenPromise('environments never meet', `live: ${what}`)
+    }
+  }
+  const text = await exportedText(world, 'live')
+  trace(`live: ${sold.length} sold, ${due.size} left`)
+  if (text.includes('@example.com')) throw new BrokenPromise('environments never meet', 'a foreign address')
+  const lacking = sold.find(({ customerId }) => !text.includes(liveEmailOf(customerId)))
+  if (lacking !== undefined)
+    throw new BrokenPromise('environments never meet', `${lacking.customerId} was erased elsewhere`)
+  for (const { name, seen } of world.apps) {
+    if (seen.some(({ environment }) => environment !== 'sandbox'))
+      throw new BrokenPromise('environments never meet', `${name} saw what it may not read`)
+  }
+}
+
 async function assertVerified(world: World): Promise<void> {
   const report = await finishJob(world, 'POST /rebuild/verification', {}, '/rebuild/verification')
   if (report?.state !== 'done' || report.differences.count > 0) {
@@ -104,20 +147,40 @@ async function assertVerified(world: World): Promise<void> {
 /** Lets sync finish, and confirms what waits; then roles and the group are as access says. */
 async function assertFollowed(world: World): Promise<void> {
   const { operate } = world
+  assertBounded(world)
   for (let round = 0; round < 6; round += 1) {
     await until('a sweep', operate(`POST /sync/run?${ENV}`, { sweep: true, retry: {} }), 10 * MINUTE_MS)
     const plan = await until('a plan', operate(`GET /sync/plan?${ENV}`), MINUTE_MS)
-    if (plan.json.hash !== null)
-      await until(
-        'a confirmation',
-        operate(`POST /sync/run?${ENV}`, { confirm: plan.json.hash }),
-        10 * MINUTE_MS,
-      )
+    if (plan.json.hash !== null) {
+      const confirmed = operate(`POST /sync/run?${ENV}`, { confirm: plan.json.hash })
+      await until('a confirmation', confirmed, 10 * MINUTE_MS)
+      world.byHand.confirmedAt.push(elapsed())
+    }
     // Nothing is left to do: no call is due, after a failure or at once.
     if (plan.json.calls.length === 0) break
     await pass(2 * MINUTE_MS)
   }
   await until('the roles', assertRoles(world), MINUTE_MS)
+}
+
+/** Within an hour, no more people lost a role than may without an operator. */
+function assertBounded({ communities, daemon, byHand }: World): void {
+  const isBetween = (from: number, to: number) => (at: number) => at >= from && at <= to
+  for (const [name, roleId] of Object.entries(ROLES)) {
+    const own = communities.changes.filter((one) => one.roleId === roleId)
+    for (const { at, action } of own) {
+      const from = at - HOUR_MS
+      // What was confirmed is done within the next minutes, and a wrong clock has other hours.
+      if (byHand.confirmedAt.some(isBetween(from - HOUR_MS, at))) continue
+      if (action === 'give' || daemon.clockSetAt.some(isBetween(from, at))) continue
+      const last = new Map(
+        own.filter((one) => one.at > from && one.at <= at).map((one) => [one.accountId, one.action]),
+      )
+      const count = [...last.values()].filter((one) => one === 'take').length
+      if (count > REMOVALS_AT_MOST)
+        throw new BrokenPromise('removals over the bound wait', `${count} lost ${name} until ${at}`)
+    }
+  }
 }
 
 async function assertRoles(world: World): Promise<void> {
@@ -229,7 +292,7 @@ async function assertErased(world: World): Promise<void> {
   const names = [...(await service.addresses())]
     .filter(([, own]) => [...own].every((one) => byHand.erased.has(one)))
     .map(([address]) => address)
-  const { text } = await world.download(`/exports?${ENV}`)
+  const text = await exportedText(world, 'sandbox')
   const log = await operate(`GET /customers?${ENV}&query=customer&limit=100`)
   const files = ['', '-wal', '.erasures'].map((suffix) =>
     readFileSync(`${daemon.database()}${suffix}`, { flag: 'a+' }),

@@ -14,6 +14,10 @@ export interface ByHand {
   readonly erased: Set<string>
   /** Granted for a while. */
   readonly brief: Set<string>
+  /** When removals were confirmed, in milliseconds since the world began. */
+  readonly confirmedAt: number[]
+  /** An export that the operator has kept. */
+  exported: readonly string[] | null
   /** Whether old messages were sent again. */
   replayed: boolean
   /** How many there were. */
@@ -25,6 +29,8 @@ export const nothingByHand = (): ByHand => ({
   blocks: new Set(),
   erased: new Set(),
   brief: new Set(),
+  confirmedAt: [],
+  exported: null,
   replayed: false,
   acts: 0,
 })
@@ -90,6 +96,21 @@ export async function endBriefGrant(world: World, customer: string, productId: s
   if (world.byHand.grants.has(`${customer} ${productId}`)) return
   await change(world, `DELETE /customers/${customer}/grants/${productId}?${ENV}`, {})
 }
+
+/** The lines of an export of everything. Null: it could not be had. */
+export async function exportLines(world: World, environment: string): Promise<readonly string[] | null> {
+  const lines: string[] = []
+  for (let cursor = ''; ; ) {
+    const { status, json } = await world.operate(`GET /exports?environment=${environment}${cursor}`)
+    if (status !== 200) return null
+    lines.push(...json.lines)
+    if (!json.pagination.hasMore) return lines
+    cursor = `&cursor=${encodeURIComponent(json.pagination.nextCursor)}`
+  }
+}
+
+/** In this many lines at a time, a tool imports them. */
+const LINES_AT_ONCE = 200
 
 type Act = (world: World, customer: string, chance: Chance) => Promise<unknown>
 
@@ -167,13 +188,14 @@ const ACTS: Readonly<Record<string, Act>> = {
     await finishJob(world, 'POST /policy/apply', {}, '/rebuild')
   },
   async 'import of an export'(world, _, chance) {
-    const { status, text } = await world.download(`/exports?${ENV}`)
-    if (status !== 200) return
-    // A tool that sends it in two parts.
-    const lines = text.split('\n').filter((line) => line !== '')
-    const cut = chance.below(lines.length + 1)
-    for (const part of [lines.slice(0, cut), lines.slice(cut)]) {
-      if (part.length === 0) continue
+    const { byHand } = world
+    const now = await exportLines(world, 'sandbox')
+    if (now === null) return
+    // One from before, as it was: it may hold who was erased since.
+    const lines = byHand.exported !== null && chance.is(0.5) ? byHand.exported : now
+    if (byHand.exported === null || chance.is(0.3)) byHand.exported = now
+    for (let from = 0; from < lines.length; from += LINES_AT_ONCE) {
+      const part = lines.slice(from, from + LINES_AT_ONCE).map((line) => line.trimEnd())
       const imported = await world.upload(`/imports?${ENV}&withManual=true`, `${part.join('\n')}\n`)
       trace(`imported: ${imported.status}`)
     }

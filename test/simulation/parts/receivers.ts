@@ -45,7 +45,8 @@ export async function startReceiver(id: string, chance: Chance): Promise<Simulat
       const message = await verify(Buffer.concat(parts), req.headers, RECEIVER_SECRET, {
         toleranceSeconds: 7_200,
       })
-      const { cursor, customerId, productId } = message.data
+      const { cursor, customerId, productId, environment } = message.data
+      if (environment !== 'sandbox') refused.push(`a message about ${environment}`)
       // Not each one fails, so that some overtake others where nothing prevents it.
       const met = failure !== null && chance.is(0.7) ? failure : null
       if (met === 'silence') return

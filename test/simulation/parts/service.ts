@@ -24,6 +24,8 @@ export interface SimulatedService extends Pick<Service, 'call' | 'data'> {
   /** Sends again what nobody took. @returns how many */
   sendAgain(): Promise<number>
   payments(): Promise<readonly Json[]>
+  /** The payments of which something happened lately. */
+  paid(): readonly string[]
   /** The customers of whom something happened lately. */
   known(): readonly string[]
   /** Everyone who has bought anything. */
@@ -92,6 +94,7 @@ export async function startSimulatedService(
       }
       return count
     },
+    paid: () => ledger.payments.map(({ id }) => id).sort(),
     known: () => [...new Set(ledger.payments.flatMap(({ customerId }) => customerId ?? []))].sort(),
     payments: () => everyItem(service, '/v3/payments'),
     async addresses() {
