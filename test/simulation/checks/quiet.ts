@@ -34,6 +34,26 @@ export async function beQuiet(world: World): Promise<void> {
   await until('the messages', assertMessages(world), MINUTE_MS)
   await until('the apps', assertApps(world), MINUTE_MS)
   await until('what was erased', assertErased(world), MINUTE_MS)
+  await assertSmall(world)
+}
+
+/** In a small world a daemon gathers a few hundred KB. */
+const KEPT_AT_MOST_BYTES = 3_000_000
+
+/** The daemon has gathered little since it started: what a fresh one lacks of it. Only with `--expose-gc`. */
+async function assertSmall({ daemon }: World): Promise<void> {
+  const before = heldBytes()
+  await until('a stop', daemon.stop(), MINUTE_MS)
+  await until('a start', daemon.start(), MINUTE_MS)
+  await pass(MINUTE_MS)
+  const gathered = before - heldBytes()
+  if (gathered > KEPT_AT_MOST_BYTES)
+    throw new BrokenPromise('memory does not grow', `the daemon has gathered ${gathered} bytes`)
+}
+
+function heldBytes(): number {
+  globalThis.gc?.()
+  return globalThis.gc === undefined ? 0 : process.memoryUsage().heapUsed
 }
 
 async function heal(world: World): Promise<void> {
