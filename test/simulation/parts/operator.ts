@@ -235,6 +235,9 @@ const ACTS: Readonly<Record<string, Act>> = {
   },
 }
 
+/** Only who is linked has roles, so this comes more often than the rest. */
+const LINKING_SHARE = 0.3
+
 /** What differs from the policy that the truth goes by; null: nothing. */
 const POLICIES: readonly (object | null)[] = [
   null,
@@ -245,7 +248,8 @@ const POLICIES: readonly (object | null)[] = [
 ]
 
 export async function operateSomething(world: World, chance: Chance): Promise<void> {
-  const [name, act] = chance.pick(Object.entries(ACTS))
+  const name = chance.is(LINKING_SHARE) ? 'link' : chance.pick(Object.keys(ACTS))
+  const act = ACTS[name] as Act
   const customers = world.service.known()
   if (customers.length === 0) return
   const customer = chance.pick(customers)
