@@ -46,6 +46,7 @@ const STEPS: Readonly<Record<Exclude<Kind, 'quiet'>, Perform>> = {
   },
   async reload({ daemon, settings, receivers }, chance) {
     settings.isTeamSilver = chance.is(0.5)
+    settings.isProSilver = !settings.isTeamSilver && chance.is(0.4)
     settings.disabled = chance.is(0.2) ? chance.pick(receivers).id : null
     settings.hasNextSecret = chance.is(0.5)
     settings.hasNextKey = chance.is(0.5)

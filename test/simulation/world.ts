@@ -78,6 +78,8 @@ export type Json = any
 /** What reloads change. */
 export interface Settings {
   isTeamSilver: boolean
+  /** So that many lose gold at once. Never with the other: some product must open gold. */
+  isProSilver: boolean
   /** The receiver that gets nothing; null: each gets its messages. */
   disabled: string | null
   hasNextSecret: boolean
@@ -87,7 +89,7 @@ export interface Settings {
 }
 
 const USUAL: Settings = {
-  ...{ isTeamSilver: false, disabled: null, hasNextSecret: false, hasNextKey: false, policy: null },
+  ...{ isTeamSilver: false, isProSilver: false, disabled: null, hasNextSecret: false, hasNextKey: false, policy: null },
 }
 
 let template: string | null = null
@@ -193,7 +195,7 @@ export async function createWorld(seed: number, heard: ((line: string) => void) 
 }
 
 function configOf(
-  { isTeamSilver, disabled, hasNextSecret, hasNextKey, policy }: Settings,
+  { isTeamSilver, isProSilver, disabled, hasNextSecret, hasNextKey, policy }: Settings,
   { sandbox, products }: SimulatedService,
   { discord, telegram }: Communities,
   receivers: readonly SimulatedReceiver[],
@@ -230,8 +232,8 @@ function configOf(
     },
     policy: { ...EXAMPLE_POLICY, ...policy },
     products: {
-      [products.pro]: gold,
-      [products.yearly]: gold,
+      [products.pro]: isProSilver ? silver : gold,
+      [products.yearly]: isProSilver ? silver : gold,
       [products.team]: isTeamSilver ? silver : { ...gold, targets: [...gold.targets, ...grouped.targets] },
       [products.basic]: silver,
       [products.course]: silver,

@@ -207,10 +207,12 @@ async function assertRoles(world: World): Promise<void> {
   const { service, communities, settings, operate } = world
   const { guild } = communities.discord
   const { products } = service
+  const [team, pro] = [[products.team], [products.pro, products.yearly]]
+  const { isTeamSilver, isProSilver } = settings
   const opening = {
-    gold: [products.pro, products.yearly, ...(settings.isTeamSilver ? [] : [products.team])],
-    silver: [products.basic, products.course, ...(settings.isTeamSilver ? [products.team] : [])],
-    group: [products.coins, products.book, ...(settings.isTeamSilver ? [] : [products.team])],
+    gold: [...(isProSilver ? [] : pro), ...(isTeamSilver ? [] : team)],
+    silver: [products.basic, products.course, ...(isTeamSilver ? team : []), ...(isProSilver ? pro : [])],
+    group: [products.coins, products.book, ...(isTeamSilver ? [] : team)],
   }
   const given = await givenAccess(world)
   const entitled = { gold: new Set<string>(), silver: new Set<string>(), group: new Set<string>() }

@@ -98,7 +98,9 @@ export async function startCommunities(): Promise<Communities> {
   }
   const outages: typeof staff = {
     'discord fails': (chance) =>
-      void discord.setState(chance.pick(['hang', 'hang-in-body', 'lose-answers', 'lose-answers', { status: 502 }])),
+      void discord.setState(
+        chance.pick(['hang', 'hang-in-body', 'lose-answers', 'lose-answers', { status: 502 }]),
+      ),
     'discord is slow': (chance) => void discord.setState({ slowMs: chance.below(20_000) }),
     'discord is unreachable': () => setReachable(discord.url, false),
     'discord limits': (chance) =>
