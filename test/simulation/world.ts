@@ -89,7 +89,14 @@ export interface Settings {
 }
 
 const USUAL: Settings = {
-  ...{ isTeamSilver: false, isProSilver: false, disabled: null, hasNextSecret: false, hasNextKey: false, policy: null },
+  ...{
+    isTeamSilver: false,
+    isProSilver: false,
+    disabled: null,
+    hasNextSecret: false,
+    hasNextKey: false,
+    policy: null,
+  },
 }
 
 let template: string | null = null
