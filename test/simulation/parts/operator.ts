@@ -163,6 +163,13 @@ const ACTS: Readonly<Record<string, Act>> = {
       }),
     })
   },
+  async 'link everyone'(world) {
+    for (const [person, customer] of world.service.known().slice(0, OUTSIDERS).entries()) {
+      const messengerId = String(messengerIdOf(person))
+      const accounts = { communityId: communityIdOf(person), messengerId }
+      await change(world, `PUT /customers/${customer}/identities?${ENV}`, accounts)
+    }
+  },
   async invite(world, customer) {
     await world.operate(`POST /customers/${customer}/invites?${ENV}`, {})
   },
@@ -237,6 +244,7 @@ const ACTS: Readonly<Record<string, Act>> = {
 
 /** Only who is linked has roles, so this comes more often than the rest. */
 const LINKING_SHARE = 0.3
+const LINKING = ['link', 'link everyone'] as const
 
 /** What differs from the policy that the truth goes by; null: nothing. */
 const POLICIES: readonly (object | null)[] = [
@@ -248,7 +256,7 @@ const POLICIES: readonly (object | null)[] = [
 ]
 
 export async function operateSomething(world: World, chance: Chance): Promise<void> {
-  const name = chance.is(LINKING_SHARE) ? 'link' : chance.pick(Object.keys(ACTS))
+  const name = chance.is(LINKING_SHARE) ? chance.pick(LINKING) : chance.pick(Object.keys(ACTS))
   const act = ACTS[name] as Act
   const customers = world.service.known()
   if (customers.length === 0) return
