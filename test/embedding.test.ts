@@ -31,6 +31,24 @@ async function started(config: string | object = rewriteConfig(temporaryFolder()
   return { latchkey, logged: () => lines.map((line) => JSON.parse(line) as Record<string, unknown>) }
 }
 
+/** Starts and closes a daemon three times, and says of each whether the place that it logs to is held no more. */
+const LETTING_GO = `
+  import { startDaemon } from './dist/src/index.js'
+  async function live() {
+    const log = { write() {} }
+    const { close } = await startDaemon({ config: 'config.json', log })
+    await close()
+    return new WeakRef(log)
+  }
+  const lives = [await live(), await live(), await live()]
+  // A reference is held until the turn in which it was made, or read, is over.
+  for (let turns = 0; turns < 100 && lives.some((one) => one.deref()); turns += 1) {
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    gc()
+  }
+  console.log(...lives.map((one) => one.deref() === undefined))
+`
+
 const served = async (handle: RequestListener) => `http://127.0.0.1:${await portOf(createServer(handle))}`
 
 const { customerId, events, outcome } = customerStory(1)
@@ -122,6 +140,14 @@ describe('an embedded daemon', () => {
     const again = (await started(config)).latchkey
     expect(await send(await served(createReceiver(again)), second)).toMatchObject({ status: 200 })
     expect(await entitlementsOf(again, customerId)).toHaveLength(1)
+  })
+
+  it('is let go of once it is closed', async () => {
+    const folder = configuredFolder(ANY_PORT)
+    symlinkSync(join(ROOT, 'dist'), join(folder, 'dist'))
+    writeFileSync(join(folder, 'app.mjs'), LETTING_GO)
+    const { stdout, stderr } = await runProgram([process.execPath, '--expose-gc', 'app.mjs'], { folder })
+    expect({ stdout, stderr }).toEqual({ stdout: 'true true true\n', stderr: '' })
   })
 
   it('refuses a wrong config with every problem, and a missing file', async () => {

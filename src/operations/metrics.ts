@@ -138,13 +138,23 @@ function declared(registry: Registry, name: MetricName) {
 
 export type RequestMetrics = ReturnType<typeof createMetrics>
 
+let ofProcess: Registry | null = null
+
+/** Of the whole process, and so the same for all its daemons: nothing ends the library's watch on a process. */
+function processMetrics(): Registry {
+  if (ofProcess === null) {
+    ofProcess = new Registry()
+    collectDefaultMetrics({ register: ofProcess })
+  }
+  return ofProcess
+}
+
 /**
  * Metrics in a separate registry, which other modules may add to; includes those of the process.
  * @param bytesBeingRead the memory held by bodies being received
  */
 export function createMetrics(bytesBeingRead: () => number) {
-  const registry = new Registry()
-  collectDefaultMetrics({ register: registry })
+  const registry = Registry.merge([processMetrics()])
   new Gauge({
     ...declared(registry, 'latchkey_bodies_being_read_bytes'),
     collect() {

@@ -29,6 +29,8 @@ export interface DiscordWorld {
   /** Accounts that Discord does not know at all. */
   readonly unknownAccounts: ReadonlySet<string>
   readonly auditLog: AuditEntry[]
+  /** Hears each entry as it is made. */
+  readonly onEntry?: (entry: AuditEntry) => void
 }
 
 /** The calls that limits tell apart. */
@@ -123,7 +125,7 @@ function changeRole(
   guild: LocalGuild,
   accountId: string,
   roleId: string,
-  { unknownAccounts, auditLog }: DiscordWorld,
+  { unknownAccounts, auditLog, onEntry }: DiscordWorld,
 ): DiscordAnswer {
   const role = guild.role(roleId)
   if (role === undefined) return UNKNOWN_ROLE
@@ -133,7 +135,9 @@ function changeRole(
   const action = method === 'PUT' ? 'give' : 'take'
   if (guild.rolesOf(accountId).includes(roleId) !== (action === 'give')) {
     guild[action](accountId, roleId)
-    auditLog.push({ action, guildId: guild.id, roleId, accountId, reason })
+    const entry = { action, guildId: guild.id, roleId, accountId, reason } as const
+    auditLog.push(entry)
+    onEntry?.(entry)
   }
   return { status: 204 }
 }

@@ -18,6 +18,8 @@ export interface DiscordOptions {
   readonly globalPerSecond?: number
   /** Takes what ends it; by default it ends with the test. */
   readonly atEnd?: (end: () => Promise<void>) => void
+  /** Hears what the bot changes, as it does. */
+  readonly onEntry?: (entry: AuditEntry) => void
 }
 
 /**
@@ -65,12 +67,13 @@ export async function startDiscord({
   buckets = {},
   globalPerSecond = 50,
   atEnd = onTestFinished,
+  onEntry = () => {},
 }: DiscordOptions = {}): Promise<LocalDiscord> {
   const guild = createGuild(GUILD_ID)
   const guilds = new Map([[GUILD_ID, guild]])
   const unknownAccounts = new Set<string>()
   const auditLog: AuditEntry[] = []
-  const world = { guilds, unknownAccounts, auditLog }
+  const world = { guilds, unknownAccounts, auditLog, onEntry }
   const calls: DiscordCall[] = []
   const limits = createLimits(
     {

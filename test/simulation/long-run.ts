@@ -6,6 +6,7 @@ import { parseArgs } from 'node:util'
 
 /** Then a fresh process goes on. */
 const SEEDS_EACH = 50
+const LONG_DAYS = 20
 const SCRIPTS = join(import.meta.dirname, '..', '..', 'scripts')
 
 export async function runLong(args: readonly string[]): Promise<number> {
@@ -46,7 +47,12 @@ export async function runLong(args: readonly string[]): Promise<number> {
 
 /** @returns the lines that it wrote */
 function runSeeds(from: number, count: number, days: string): Promise<readonly string[]> {
-  const program = ['--disable-warning=ExperimentalWarning', '--import', join(SCRIPTS, 'typescript.js')]
+  // To look at the memory takes longer than a short world.
+  const collects = Number(days) >= LONG_DAYS ? ['--expose-gc'] : []
+  const program = [
+    ...['--disable-warning=ExperimentalWarning', ...collects],
+    ...['--import', join(SCRIPTS, 'typescript.js')],
+  ]
   const which = ['--seed', String(from), '--seeds', String(count), '--days', days, '--shrink']
   const child = spawn(process.execPath, [...program, join(import.meta.dirname, 'main.ts'), ...which], {
     stdio: ['ignore', 'pipe', 'inherit'],

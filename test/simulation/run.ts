@@ -6,7 +6,7 @@ import { isOfKilled } from './machine/processes.js'
 import { elapsed, pass, processorTime, standStill, turns, until } from './machine/time.js'
 import { trace, traceSoFar } from './machine/trace.js'
 import { perform } from './steps.js'
-import { DAY_MS, type Step } from './story.js'
+import { DAY_MS, SOON_MS, type Step } from './story.js'
 import { BrokenPromise, createWorld, MINUTE_MS, type World } from './world.js'
 
 export interface Outcome {
@@ -76,8 +76,10 @@ async function playMoment(world: World, moment: readonly Step[], stray: unknown[
   if (broken !== undefined) throw broken
 }
 
-/** The machine stands still until then; the service has then done what fell due. */
+/** Time passes; the machine stands still if it is long. The service has then done what fell due. */
 export async function passUntil(world: World, at: number): Promise<void> {
-  if (at > elapsed()) standStill(at - elapsed())
+  const left = at - elapsed()
+  if (left > SOON_MS) standStill(left)
+  else if (left > 0) await pass(left)
   await until('what fell due at the service', world.service.sandbox.advance({ to: Date.now() }), DAY_MS)
 }

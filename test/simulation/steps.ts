@@ -4,9 +4,10 @@ import { askByClient } from './checks/apps.js'
 import { audit } from './checks/audit.js'
 import type { Chance } from './machine/chance.js'
 import { trace } from './machine/trace.js'
+import { sellLive } from './parts/live.js'
 import { operateSomething } from './parts/operator.js'
 import { FAILURES } from './parts/receivers.js'
-import type { Kind } from './story.js'
+import { HOUR_MS, type Kind } from './story.js'
 import type { World } from './world.js'
 
 type Perform = (world: World, chance: Chance) => Promise<void>
@@ -45,6 +46,7 @@ const STEPS: Readonly<Record<Exclude<Kind, 'quiet'>, Perform>> = {
   },
   async reload({ daemon, settings, receivers }, chance) {
     settings.isTeamSilver = chance.is(0.5)
+    settings.isProSilver = !settings.isTeamSilver && chance.is(0.4)
     settings.disabled = chance.is(0.2) ? chance.pick(receivers).id : null
     settings.hasNextSecret = chance.is(0.5)
     settings.hasNextKey = chance.is(0.5)
@@ -61,8 +63,9 @@ const STEPS: Readonly<Record<Exclude<Kind, 'quiet'>, Perform>> = {
   },
   ask: askByClient,
   audit,
+  live: sellLive,
   async app({ apps }, chance) {
-    chance.pick(apps).restart()
+    chance.pick(apps).restart(chance.is(0.5) ? 0 : chance.below(HOUR_MS))
   },
   async 'clock set'({ daemon }, chance) {
     daemon.setSkew(chance.below(7_200_000) - 3_600_000)

@@ -12,6 +12,7 @@ const WEIGHTS = {
   community: 14,
   ask: 8,
   audit: 5,
+  live: 4,
   receiver: 4,
   app: 2,
   faults: 6,
@@ -38,6 +39,9 @@ export interface Step {
 const TOGETHER_AT_MOST = 5
 /** On average. */
 const MOMENTS_A_DAY = 3
+/** Most moments follow the one before them while what that one began still goes on. */
+const SOON_SHARE = 0.65
+export const SOON_MS = 180_000
 const QUIET_EVERY_DAYS = 10
 
 export function storyOf(seed: number, days: number, kinds: readonly Kind[] | null = null): readonly Step[] {
@@ -52,7 +56,9 @@ export function storyOf(seed: number, days: number, kinds: readonly Kind[] | nul
   }
   let quietAt = QUIET_EVERY_DAYS * DAY_MS
   for (let at = 0; ; ) {
-    at += -Math.log(1 - chance.draw()) * (DAY_MS / MOMENTS_A_DAY)
+    at += chance.is(SOON_SHARE)
+      ? chance.draw() ** 3 * SOON_MS
+      : -Math.log(1 - chance.draw()) * (DAY_MS / MOMENTS_A_DAY / (1 - SOON_SHARE))
     if (at > quietAt || at > days * DAY_MS) {
       at = Math.min(quietAt, days * DAY_MS)
       add(at, 'quiet')

@@ -2,7 +2,8 @@
 
 import type { Chance } from '../machine/chance.js'
 import { trace } from '../machine/trace.js'
-import { grantBriefly, pause } from '../parts/operator.js'
+import { endBriefGrant, grantBriefly, pause } from '../parts/operator.js'
+import { HOUR_MS } from '../story.js'
 import { BrokenPromise, type World } from '../world.js'
 
 /** The client notices any change within this time, whatever happens to its stream. */
@@ -24,14 +25,13 @@ export async function askByClient(world: World, chance: Chance): Promise<void> {
     const { status, json } = await operate(`GET /entitlements/${customerId}/${productId}?environment=sandbox`)
     return status === 200 ? json.active : null
   }
-  const told = async () =>
-    app
-      .client()
-      .check(customerId, { productId })
-      .catch(() => null)
-  if (chance.is(0.4)) await grantBriefly(world, customerId, productId, (10 + chance.below(50)) * 1_000)
+  const told = () => app.check(customerId, { productId }).catch(() => null)
+  const isEndedByHand = chance.is(0.4)
+  if (isEndedByHand) await grantBriefly(world, customerId, productId, HOUR_MS)
+  else if (chance.is(0.6)) await grantBriefly(world, customerId, productId, (10 + chance.below(50)) * 1_000)
   // So that there is something in its cache.
   await told()
+  if (isEndedByHand) await endBriefGrant(world, customerId, productId)
   for (let times = 1 + chance.below(3); times > 0; times -= 1) {
     const before = await ask()
     await pause(NOTICED_MS + TIMEOUT_MS + chance.below(20_000))

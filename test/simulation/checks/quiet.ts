@@ -4,10 +4,11 @@ import { readFileSync } from 'node:fs'
 import { elapsed, pass, until } from '../machine/time.js'
 import { trace } from '../machine/trace.js'
 import { communityIdOf, messengerIdOf, PEOPLE, ROLES } from '../parts/communities.js'
-import { finishJob, insist } from '../parts/operator.js'
+import { deliverLive, liveEmailOf } from '../parts/live.js'
+import { exportLines, finishJob, insist } from '../parts/operator.js'
 import { passUntil } from '../run.js'
 import { DAY_MS, HOUR_MS } from '../story.js'
-import { BrokenPromise, type Json, MINUTE_MS, type World } from '../world.js'
+import { BrokenPromise, type Json, MINUTE_MS, REMOVALS_AT_MOST, type World } from '../world.js'
 import { everyPage } from './audit.js'
 
 /** As many as one question may have. */
@@ -23,23 +24,50 @@ export async function beQuiet(world: World): Promise<void> {
   await passUntil(world, elapsed() + DAY_MS + HOUR_MS)
   await pass(2 * MINUTE_MS)
   for (let left = 1; left > 0; ) left = await until('what was lost', service.sendAgain(), DAY_MS)
+  for (let tries = 0; tries < 3 && world.live.unsent.length > 0; tries += 1)
+    await until('what was sold', deliverLive(world), MINUTE_MS)
   await pass(2 * MINUTE_MS)
   await until('the truth', assertTruth(world), MINUTE_MS)
+  await until('the other environment', assertApart(world), MINUTE_MS)
   await until('the verification', assertVerified(world), HOUR_MS)
   await assertFollowed(world)
   await until('the messages', assertMessages(world), MINUTE_MS)
   await until('the apps', assertApps(world), MINUTE_MS)
   await until('what was erased', assertErased(world), MINUTE_MS)
+  await assertSmall(world)
+}
+
+/** A short world has not seen enough. */
+const GROWN_UP_MS = 15 * DAY_MS
+/** In a small world a daemon gathers a few hundred KB. */
+const KEPT_AT_MOST_BYTES = 3_000_000
+
+/** The daemon has gathered little since it started: what a fresh one lacks of it. Only with `--expose-gc`. */
+async function assertSmall({ daemon }: World): Promise<void> {
+  if (elapsed() < GROWN_UP_MS) return
+  const before = heldBytes()
+  await until('a stop', daemon.stop(), MINUTE_MS)
+  await until('a start', daemon.start(), MINUTE_MS)
+  await pass(MINUTE_MS)
+  const gathered = before - heldBytes()
+  if (gathered > KEPT_AT_MOST_BYTES)
+    throw new BrokenPromise('memory does not grow', `the daemon has gathered ${gathered} bytes`)
+}
+
+function heldBytes(): number {
+  globalThis.gc?.()
+  return globalThis.gc === undefined ? 0 : process.memoryUsage().heapUsed
 }
 
 async function heal(world: World): Promise<void> {
-  const { daemon, service, communities, receivers, settings } = world
+  const { daemon, service, communities, receivers, apps, settings } = world
   daemon.disk.isFull = false
   daemon.disk.onStatement = () => {}
   daemon.setSkew(0)
   if (!daemon.isRunning()) await until('a start', daemon.start(), MINUTE_MS)
   await until('recovery', communities.recover(), MINUTE_MS)
   for (const receiver of receivers) receiver.recover()
+  for (const app of apps) app.begin()
   await until('the end of faults', service.sandbox.faults(null), MINUTE_MS)
   const hadPolicy = settings.policy
   settings.policy = null
@@ -51,6 +79,9 @@ async function heal(world: World): Promise<void> {
   if (JSON.stringify(inForce) !== JSON.stringify(configured) || unfinishedRebuild) {
     const done = await until('a rebuild', finishJob(world, 'POST /policy/apply', {}, '/rebuild'), HOUR_MS)
     if (done?.state !== 'done') throw new BrokenPromise('a rebuild ends', JSON.stringify(done))
+    const { json } = await until('the policy', world.operate('GET /policy'), MINUTE_MS)
+    if (JSON.stringify(json.inForce) !== JSON.stringify(json.configured))
+      throw new BrokenPromise('an applied policy is in force', JSON.stringify(json))
   }
   await until('the end of a pause', insist(world, 'POST /sync/resume', {}), MINUTE_MS)
 }
@@ -90,6 +121,45 @@ async function assertTruth(world: World): Promise<void> {
   throw new BrokenPromise('access equals the truth', what)
 }
 
+/** All that an export holds, readable. */
+async function exportedText(world: World, environment: string): Promise<string> {
+  const lines = await exportLines(world, environment)
+  if (lines === null) throw new BrokenPromise('questions are answered', 'the export')
+  const bodies = lines.map((line) => Buffer.from(JSON.parse(line).bodyBase64 ?? '', 'base64').toString())
+  return [...lines, ...bodies].join('\n')
+}
+
+/** Who has access in the live environment follows from what was sold there, and so does all that is known there. */
+async function assertApart(world: World): Promise<void> {
+  const { service, live, operate } = world
+  if (live.unsent.length > 0) throw new BrokenPromise('deliveries are taken', live.unsent[0]?.body ?? '')
+  const sold = [...live.sales.values()]
+  const due = new Set(
+    sold.filter((one) => !one.isRefunded).map(({ customerId, productId }) => `${customerId} ${productId}`),
+  )
+  const checks = (await service.buyers()).flatMap((customerId) =>
+    Object.values(service.products).map((productId) => ({ customerId, productId })),
+  )
+  for (let from = 0; from < checks.length; from += CHECKS_AT_ONCE) {
+    const some = checks.slice(from, from + CHECKS_AT_ONCE)
+    const { json } = await operate('POST /entitlements/check?environment=live', { checks: some })
+    for (const [at, one] of (json.results as Json[]).entries()) {
+      const what = `${some[at]?.customerId} ${some[at]?.productId}`
+      if (one.active !== due.has(what)) throw new BrokenPromise('environments never meet', `live: ${what}`)
+    }
+  }
+  const text = await exportedText(world, 'live')
+  trace(`live: ${sold.length} sold, ${due.size} left`)
+  if (text.includes('@example.com')) throw new BrokenPromise('environments never meet', 'a foreign address')
+  const lacking = sold.find(({ customerId }) => !text.includes(liveEmailOf(customerId)))
+  if (lacking !== undefined)
+    throw new BrokenPromise('environments never meet', `${lacking.customerId} was erased elsewhere`)
+  for (const { name, seen } of world.apps) {
+    if (seen.some(({ environment }) => environment !== 'sandbox'))
+      throw new BrokenPromise('environments never meet', `${name} saw what it may not read`)
+  }
+}
+
 async function assertVerified(world: World): Promise<void> {
   const report = await finishJob(world, 'POST /rebuild/verification', {}, '/rebuild/verification')
   if (report?.state !== 'done' || report.differences.count > 0) {
@@ -100,28 +170,52 @@ async function assertVerified(world: World): Promise<void> {
 /** Lets sync finish, and confirms what waits; then roles and the group are as access says. */
 async function assertFollowed(world: World): Promise<void> {
   const { operate } = world
+  assertBounded(world)
   for (let round = 0; round < 6; round += 1) {
     await until('a sweep', operate(`POST /sync/run?${ENV}`, { sweep: true, retry: {} }), 10 * MINUTE_MS)
     const plan = await until('a plan', operate(`GET /sync/plan?${ENV}`), MINUTE_MS)
-    if (plan.json.hash !== null)
-      await until(
-        'a confirmation',
-        operate(`POST /sync/run?${ENV}`, { confirm: plan.json.hash }),
-        10 * MINUTE_MS,
-      )
+    if (plan.json.hash !== null) {
+      const confirmed = operate(`POST /sync/run?${ENV}`, { confirm: plan.json.hash })
+      await until('a confirmation', confirmed, 10 * MINUTE_MS)
+      world.byHand.confirmedAt.push(elapsed())
+    }
+    // Nothing is left to do: no call is due, after a failure or at once.
+    if (plan.json.calls.length === 0) break
     await pass(2 * MINUTE_MS)
   }
   await until('the roles', assertRoles(world), MINUTE_MS)
+}
+
+/** Within an hour, no more people lost a role than may without an operator. */
+function assertBounded({ communities, daemon, byHand }: World): void {
+  const isBetween = (from: number, to: number) => (at: number) => at >= from && at <= to
+  for (const [name, roleId] of Object.entries(ROLES)) {
+    const own = communities.changes.filter((one) => one.roleId === roleId)
+    for (const { at, action } of own) {
+      const from = at - HOUR_MS
+      // What was confirmed is done within the next minutes, and a wrong clock has other hours.
+      if (byHand.confirmedAt.some(isBetween(from - HOUR_MS, at))) continue
+      if (action === 'give' || daemon.clockSetAt.some(isBetween(from, at))) continue
+      const last = new Map(
+        own.filter((one) => one.at > from && one.at <= at).map((one) => [one.accountId, one.action]),
+      )
+      const count = [...last.values()].filter((one) => one === 'take').length
+      if (count > REMOVALS_AT_MOST)
+        throw new BrokenPromise('removals over the bound wait', `${count} lost ${name} until ${at}`)
+    }
+  }
 }
 
 async function assertRoles(world: World): Promise<void> {
   const { service, communities, settings, operate } = world
   const { guild } = communities.discord
   const { products } = service
+  const [team, pro] = [[products.team], [products.pro, products.yearly]]
+  const { isTeamSilver, isProSilver } = settings
   const opening = {
-    gold: [products.pro, products.yearly, ...(settings.isTeamSilver ? [] : [products.team])],
-    silver: [products.basic, products.course, ...(settings.isTeamSilver ? [products.team] : [])],
-    group: [products.coins, products.book, ...(settings.isTeamSilver ? [] : [products.team])],
+    gold: [...(isProSilver ? [] : pro), ...(isTeamSilver ? [] : team)],
+    silver: [products.basic, products.course, ...(isTeamSilver ? team : []), ...(isProSilver ? pro : [])],
+    group: [products.coins, products.book, ...(isTeamSilver ? [] : team)],
   }
   const given = await givenAccess(world)
   const entitled = { gold: new Set<string>(), silver: new Set<string>(), group: new Set<string>() }
@@ -205,7 +299,7 @@ async function assertApps(world: World): Promise<void> {
     if (missed.length > 0)
       throw new BrokenPromise('each change once and in order', `${app.name} missed ${missed[0]}`)
     for (const customerId of await world.service.buyers()) {
-      const { entitlements } = await app.client().list(customerId)
+      const { entitlements } = await app.list(customerId)
       for (const { productId, active } of entitlements) {
         if (active === given.has(`${customerId} ${productId}`)) continue
         throw new BrokenPromise(
@@ -220,17 +314,10 @@ async function assertApps(world: World): Promise<void> {
 async function assertErased(world: World): Promise<void> {
   const { service, byHand, daemon, operate } = world
   if (byHand.erased.size === 0) return
-  const names: string[] = []
-  const customers = new Map<string, Set<string>>()
-  for (const payment of await service.payments()) {
-    const email = payment.customer?.email ?? payment.customerEmail
-    if (!email || !payment.customerId) continue
-    customers.set(email, (customers.get(email) ?? new Set()).add(payment.customerId))
-  }
-  for (const [email, own] of customers) {
-    if ([...own].every((one) => byHand.erased.has(one))) names.push(email)
-  }
-  const { text } = await world.download(`/exports?${ENV}`)
+  const names = [...(await service.addresses())]
+    .filter(([, own]) => [...own].every((one) => byHand.erased.has(one)))
+    .map(([address]) => address)
+  const text = await exportedText(world, 'sandbox')
   const log = await operate(`GET /customers?${ENV}&query=customer&limit=100`)
   const files = ['', '-wal', '.erasures'].map((suffix) =>
     readFileSync(`${daemon.database()}${suffix}`, { flag: 'a+' }),

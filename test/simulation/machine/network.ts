@@ -258,8 +258,22 @@ function listen(this: Listener, ...args: unknown[]): Listener {
   this.address = () =>
     asked.path === undefined ? { address: '127.0.0.1', port, family: 'IPv4' } : asked.path
   if (this instanceof nodeHttp.Server) this.prependListener('request', noteRequest(place))
-  later(0, owner, () => this.emit('listening'))
+  later(0, owner, () => {
+    this.emit('listening')
+    stopWatching(this)
+  })
   return this
+}
+
+/** Before it is replaced. */
+const clearRealInterval = clearInterval
+
+/** Node looks after a server's slow requests by the real time, and so never lets go of a server that was killed. */
+function stopWatching(server: Listener): void {
+  const own = Object.getOwnPropertySymbols(server).find(
+    (one) => one.description === 'http.server.connectionsCheckingInterval',
+  )
+  if (own !== undefined) clearRealInterval(Reflect.get(server, own) as NodeJS.Timeout)
 }
 
 /** Every request that reaches a server, and how it is answered, is part of the trace. */

@@ -8,6 +8,7 @@ import { currentProcess, runAs, type SimulatedProcess } from './processes.js'
 
 const require = createRequire(import.meta.url)
 const timers = require('node:timers') as Record<string, unknown>
+const performanceHooks = require('node:perf_hooks') as Record<string, unknown>
 const timersPromises = require('node:timers/promises') as Record<string, unknown>
 
 /** The program's own, before they are replaced. */
@@ -109,9 +110,8 @@ export function nextAt(): number | null {
   return queue[0]?.at ?? null
 }
 
-/** Has the next thing happen, and all that follows from it at once. */
-export async function step(): Promise<void> {
-  await settled()
+/** Has the next thing happen, and all that follows from it at once. All must be settled before it. */
+async function step(): Promise<void> {
   if (nextAt() === null) return
   const one = pop() as Waiting
   now = Math.max(now, one.at)
@@ -285,6 +285,24 @@ class VirtualDate extends RealDate {
   }
 }
 
+/** Sees nothing: how long the real process waits or cleans up is nobody's business here, and each life would add one. */
+class NoObserver {
+  static readonly supportedEntryTypes: readonly string[] = []
+
+  observe(): void {}
+
+  disconnect(): void {}
+}
+
+/** Likewise: a real one looks at the clock a hundred times a second. */
+const NO_DELAY = {
+  ...{ min: 0, max: 0, mean: 0, stddev: 0 },
+  enable: () => true,
+  disable: () => true,
+  reset: () => {},
+  percentile: () => 0,
+}
+
 /** Replaces every clock and timer of this process. */
 export function replaceTime(): void {
   const given = {
@@ -315,6 +333,7 @@ export function replaceTime(): void {
     )
     return controller.signal
   }
+  Object.assign(performanceHooks, { PerformanceObserver: NoObserver, monitorEventLoopDelay: () => NO_DELAY })
   performance.now = () => now
   performance.eventLoopUtilization = () => ({ idle: 1, active: 0, utilization: 0 })
   syncBuiltinESMExports()

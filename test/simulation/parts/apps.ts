@@ -1,7 +1,8 @@
 /* The merchant's apps, which ask who may use what by the client, and follow the changes. */
 
-import { type Change, type Client, createClient } from '../../../src/client/client.js'
-import { createProcess, kill, runAs } from '../machine/processes.js'
+import { type Access, type Change, type Client, createClient } from '../../../src/client/client.js'
+import { createProcess, KilledError, kill, runAs } from '../machine/processes.js'
+import { later } from '../machine/time.js'
 
 export interface SimulatedApp {
   readonly name: string
@@ -10,9 +11,12 @@ export interface SimulatedApp {
   readonly seen: Change[]
   /** Why its watch ended by itself. */
   readonly failures: unknown[]
-  client(): Client
-  /** Ends and begins again, where it left off. */
-  restart(): void
+  check: Client['check']
+  list: Client['list']
+  /** Ends, and begins again after so long. */
+  restart(afterMs: number): void
+  /** Goes on where it left off, unless it runs. */
+  begin(): void
   end(): void
 }
 
@@ -28,7 +32,8 @@ export async function startApp(
   const seen: Change[] = []
   const failures: unknown[] = []
   let lives = 0
-  let owner = createProcess(name)
+  const first = createProcess(name)
+  let owner = first
   const options = {
     url,
     apiKey,
@@ -38,14 +43,18 @@ export async function startApp(
     onUnknown: () => {},
   } as const
   /** Where it follows from, as long as it has seen no change. */
-  const { cursor: beginning } = await createClient(options).list(NOBODY)
-  let client = begin()
+  const { cursor: beginning } = (await runAs(first, () => createClient(options).list(NOBODY))) as Access
+  kill(first)
+  let isOver = false
+  let client: Client
+  begin()
 
-  function begin(): Client {
+  function begin(): void {
+    if (isOver || !owner.isDead) return
     lives += 1
     const own = createProcess(`${name} ${lives}`)
     owner = own
-    return runAs(own, () => {
+    client = runAs(own, () => {
       const made = createClient(options)
       const after = seen.at(-1)?.cursor ?? beginning
       const watching = made.watch((change) => void seen.push(change), after === null ? {} : { after })
@@ -56,17 +65,33 @@ export async function startApp(
     }) as Client
   }
 
+  /** Has the app ask: what its client begins for an answer ends with it, too. */
+  async function ask<Answer>(question: () => Promise<Answer>): Promise<Answer> {
+    const own = owner
+    if (own.isDead) throw new KilledError(own.name)
+    return new Promise((resolve, reject) => {
+      const end = (): void => reject(new KilledError(own.name))
+      own.onDeath.add(end)
+      const asked = runAs(own, question) as Promise<Answer>
+      asked.then(resolve, reject).finally(() => own.onDeath.delete(end))
+    })
+  }
+
   return {
     name,
     apiKey,
     seen,
     failures,
-    client: () => client,
-    restart() {
+    check: (...asked) => ask(() => client.check(...asked)),
+    list: (...asked) => ask(() => client.list(...asked)),
+    restart(afterMs) {
       kill(owner)
-      client = begin()
+      if (afterMs === 0) begin()
+      else later(afterMs, null, begin)
     },
+    begin,
     end() {
+      isOver = true
       kill(owner)
     },
   }

@@ -1,6 +1,7 @@
 /* Discord and Telegram, with the people and the staff of the merchant's communities. */
 
 import { accountId, BOT_TOKEN, GOLD_ROLE_ID, SILVER_ROLE_ID } from '../../platforms/discord-ids.js'
+import type { AuditEntry } from '../../platforms/discord-routes.js'
 import { type LocalDiscord, startDiscord } from '../../platforms/discord-server.js'
 import type { LocalGroup } from '../../platforms/telegram-group.js'
 import {
@@ -11,6 +12,7 @@ import {
 import type { Chance } from '../machine/chance.js'
 import { setReachable } from '../machine/network.js'
 import { createProcess, runAs } from '../machine/processes.js'
+import { elapsed } from '../machine/time.js'
 import { trace } from '../machine/trace.js'
 
 export const TOKENS = { discord: BOT_TOKEN, telegram: TELEGRAM_TOKEN } as const
@@ -31,6 +33,8 @@ export interface Communities {
   readonly guests: ReadonlySet<string>
   /** Whom staff let in who may be a customer: whether Latchkey takes it away depends on who came first. */
   readonly touched: ReadonlySet<string>
+  /** What the bot has changed, and when, in milliseconds since the world began. */
+  readonly changes: readonly (AuditEntry & { readonly at: number })[]
   /** Something that people, staff or the platforms do. */
   act(chance: Chance): void
   recover(): Promise<void>
@@ -38,8 +42,10 @@ export interface Communities {
 
 export async function startCommunities(): Promise<Communities> {
   const atEnd = (): void => {}
+  const changes: (AuditEntry & { readonly at: number })[] = []
+  const onEntry = (entry: AuditEntry): void => void changes.push({ ...entry, at: elapsed() })
   const discordOwner = createProcess('discord')
-  const discord = await (runAs(discordOwner, () => startDiscord({ atEnd })) as Promise<LocalDiscord>)
+  const discord = await (runAs(discordOwner, () => startDiscord({ atEnd, onEntry })) as Promise<LocalDiscord>)
   const telegram = await (runAs(createProcess('telegram'), () =>
     startTelegram(atEnd),
   ) as Promise<LocalTelegram>)
@@ -92,7 +98,9 @@ export async function startCommunities(): Promise<Communities> {
   }
   const outages: typeof staff = {
     'discord fails': (chance) =>
-      void discord.setState(chance.pick(['hang', 'hang-in-body', 'lose-answers', { status: 502 }])),
+      void discord.setState(
+        chance.pick(['hang', 'hang-in-body', 'lose-answers', 'lose-answers', { status: 502 }]),
+      ),
     'discord is slow': (chance) => void discord.setState({ slowMs: chance.below(20_000) }),
     'discord is unreachable': () => setReachable(discord.url, false),
     'discord limits': (chance) =>
@@ -122,6 +130,7 @@ export async function startCommunities(): Promise<Communities> {
     group,
     guests,
     touched,
+    changes,
     act(chance) {
       const [name, act] = chance.pick(acts)
       trace(`community ${name}`)

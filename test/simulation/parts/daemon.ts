@@ -6,7 +6,7 @@ import { loadConfig } from '../../../src/config/load.js'
 import { startConfigured } from '../../../src/daemon/configured.js'
 import { closeLeft, type Disk, giveDisk } from '../machine/disk.js'
 import { createProcess, currentProcess, kill, runAs, type SimulatedProcess } from '../machine/processes.js'
-import { later, settled, wallTime } from '../machine/time.js'
+import { elapsed, later, settled, wallTime } from '../machine/time.js'
 import { trace } from '../machine/trace.js'
 
 export interface LogLine {
@@ -46,6 +46,8 @@ export function createDaemonHost({ folder, template, config, onLog, onFailure }:
   const disk: Disk = { isFull: false, onStatement: () => {} }
   /** By how much its clock is wrong. */
   let skew = 0
+  /** When its clock was set, in milliseconds since the world began. */
+  const setAt: number[] = []
   const folderOf = (number: number): string => join(folder, String(number))
   const databaseIn = (number: number): string => join(folderOf(number), 'data', 'latchkey.db')
   const makeFolder = (number: number): void =>
@@ -159,8 +161,10 @@ export function createDaemonHost({ folder, template, config, onLog, onFailure }:
     isRunning: () => running !== null,
     database: () => databaseIn(lives),
     setSkew(ms: number): void {
+      if (skew !== ms) setAt.push(elapsed())
       skew = ms
     },
+    clockSetAt: setAt as readonly number[],
     /** What its clock shows. */
     clock: () => wallTime() + skew,
     /** Whether its clock is right. */

@@ -14,6 +14,10 @@ export interface ByHand {
   readonly erased: Set<string>
   /** Granted for a while. */
   readonly brief: Set<string>
+  /** When removals were confirmed, in milliseconds since the world began. */
+  readonly confirmedAt: number[]
+  /** An export that the operator has kept. */
+  exported: readonly string[] | null
   /** Whether old messages were sent again. */
   replayed: boolean
   /** How many there were. */
@@ -25,6 +29,8 @@ export const nothingByHand = (): ByHand => ({
   blocks: new Set(),
   erased: new Set(),
   brief: new Set(),
+  confirmedAt: [],
+  exported: null,
   replayed: false,
   acts: 0,
 })
@@ -85,6 +91,27 @@ export async function grantBriefly(world: World, customer: string, productId: st
   await change(world, `POST /customers/${customer}/grants?${ENV}`, { productId, until, reason: 'trial' })
 }
 
+/** Before its end. */
+export async function endBriefGrant(world: World, customer: string, productId: string): Promise<void> {
+  if (world.byHand.grants.has(`${customer} ${productId}`)) return
+  await change(world, `DELETE /customers/${customer}/grants/${productId}?${ENV}`, {})
+}
+
+/** The lines of an export of everything. Null: it could not be had. */
+export async function exportLines(world: World, environment: string): Promise<readonly string[] | null> {
+  const lines: string[] = []
+  for (let cursor = ''; ; ) {
+    const { status, json } = await world.operate(`GET /exports?environment=${environment}${cursor}`)
+    if (status !== 200) return null
+    lines.push(...json.lines)
+    if (!json.pagination.hasMore) return lines
+    cursor = `&cursor=${encodeURIComponent(json.pagination.nextCursor)}`
+  }
+}
+
+/** In this many lines at a time, a tool imports them. */
+const LINES_AT_ONCE = 200
+
 type Act = (world: World, customer: string, chance: Chance) => Promise<unknown>
 
 const product = ({ service }: World, chance: Chance): string => chance.pick(Object.values(service.products))
@@ -136,11 +163,20 @@ const ACTS: Readonly<Record<string, Act>> = {
       }),
     })
   },
+  async 'link everyone'(world) {
+    for (const [person, customer] of world.service.known().slice(0, OUTSIDERS).entries()) {
+      const messengerId = String(messengerIdOf(person))
+      const accounts = { communityId: communityIdOf(person), messengerId }
+      await change(world, `PUT /customers/${customer}/identities?${ENV}`, accounts)
+    }
+  },
   async invite(world, customer) {
     await world.operate(`POST /customers/${customer}/invites?${ENV}`, {})
   },
   async erase(world, customer, chance) {
     if (!chance.is(0.6)) return
+    // The service may forget it first.
+    await world.service.addresses()
     const answer = await insist(world, `DELETE /customers/${customer}?${ENV}`, { reason: 'asked to' })
     // Begun is enough: whatever was sent again is about the same customer.
     world.byHand.erased.add(customer)
@@ -159,13 +195,14 @@ const ACTS: Readonly<Record<string, Act>> = {
     await finishJob(world, 'POST /policy/apply', {}, '/rebuild')
   },
   async 'import of an export'(world, _, chance) {
-    const { status, text } = await world.download(`/exports?${ENV}`)
-    if (status !== 200) return
-    // A tool that sends it in two parts.
-    const lines = text.split('\n').filter((line) => line !== '')
-    const cut = chance.below(lines.length + 1)
-    for (const part of [lines.slice(0, cut), lines.slice(cut)]) {
-      if (part.length === 0) continue
+    const { byHand } = world
+    const now = await exportLines(world, 'sandbox')
+    if (now === null) return
+    // One from before, as it was: it may hold who was erased since.
+    const lines = byHand.exported !== null && chance.is(0.5) ? byHand.exported : now
+    if (byHand.exported === null || chance.is(0.3)) byHand.exported = now
+    for (let from = 0; from < lines.length; from += LINES_AT_ONCE) {
+      const part = lines.slice(from, from + LINES_AT_ONCE).map((line) => line.trimEnd())
       const imported = await world.upload(`/imports?${ENV}&withManual=true`, `${part.join('\n')}\n`)
       trace(`imported: ${imported.status}`)
     }
@@ -205,6 +242,10 @@ const ACTS: Readonly<Record<string, Act>> = {
   },
 }
 
+/** Only who is linked has roles, so this comes more often than the rest. */
+const LINKING_SHARE = 0.3
+const LINKING = ['link', 'link everyone'] as const
+
 /** What differs from the policy that the truth goes by; null: nothing. */
 const POLICIES: readonly (object | null)[] = [
   null,
@@ -215,7 +256,8 @@ const POLICIES: readonly (object | null)[] = [
 ]
 
 export async function operateSomething(world: World, chance: Chance): Promise<void> {
-  const [name, act] = chance.pick(Object.entries(ACTS))
+  const name = chance.is(LINKING_SHARE) ? chance.pick(LINKING) : chance.pick(Object.keys(ACTS))
+  const act = ACTS[name] as Act
   const customers = world.service.known()
   if (customers.length === 0) return
   const customer = chance.pick(customers)

@@ -45,15 +45,17 @@ export async function startReceiver(id: string, chance: Chance): Promise<Simulat
       const message = await verify(Buffer.concat(parts), req.headers, RECEIVER_SECRET, {
         toleranceSeconds: 7_200,
       })
-      const { cursor, customerId, productId } = message.data
+      const { cursor, customerId, productId, environment } = message.data
+      if (environment !== 'sandbox') refused.push(`a message about ${environment}`)
       // Not each one fails, so that some overtake others where nothing prevents it.
       const met = failure !== null && chance.is(0.7) ? failure : null
       if (met === 'silence') return
       if (met === 'cut') return void req.socket.destroy()
       if (met === 'error') return void res.writeHead(500).end()
       if (met === 'limit') return void res.writeHead(429, { 'retry-after': String(chance.below(300)) }).end()
-      if (met === 'slow') await new Promise((resolve) => setTimeout(resolve, TOO_LATE_MS))
       taken.push({ id: message.id, cursor, customerId, productId })
+      // After it has taken it: nobody else can keep the order of one that takes it later.
+      if (met === 'slow') await new Promise((resolve) => setTimeout(resolve, TOO_LATE_MS))
       res.writeHead(204).end()
     } catch (error) {
       // A machine that slept sends what it signed before.

@@ -24,10 +24,14 @@ export interface SimulatedService extends Pick<Service, 'call' | 'data'> {
   /** Sends again what nobody took. @returns how many */
   sendAgain(): Promise<number>
   payments(): Promise<readonly Json[]>
+  /** The payments of which something happened lately. */
+  paid(): readonly string[]
   /** The customers of whom something happened lately. */
   known(): readonly string[]
   /** Everyone who has bought anything. */
   buyers(): Promise<readonly string[]>
+  /** Whose each address is, or was when this was asked before. */
+  addresses(): Promise<ReadonlyMap<string, ReadonlySet<string>>>
 }
 
 const CUSTOMERS = 12
@@ -65,6 +69,7 @@ export async function startSimulatedService(
   const first = async (path: string): Promise<readonly Json[]> =>
     (await service.data(`GET ${path}?limit=${REMEMBERED}`)).items
   let lookedAt = Number.NEGATIVE_INFINITY
+  const addresses = new Map<string, Set<string>>()
 
   return {
     ...service,
@@ -89,8 +94,15 @@ export async function startSimulatedService(
       }
       return count
     },
+    paid: () => ledger.payments.map(({ id }) => id).sort(),
     known: () => [...new Set(ledger.payments.flatMap(({ customerId }) => customerId ?? []))].sort(),
     payments: () => everyItem(service, '/v3/payments'),
+    async addresses() {
+      for (const { id, email } of await everyItem(service, '/v3/customers')) {
+        addresses.set(email, (addresses.get(email) ?? new Set()).add(id))
+      }
+      return addresses
+    },
     async buyers() {
       const bought = await everyItem(service, '/v3/payments')
       return [...new Set(bought.flatMap(({ customerId }) => customerId ?? []))].sort()
