@@ -25,7 +25,7 @@ process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, 'node_modules', '.c
 
 const ON_POSTGRES = 'test/postgres/**/*.test.ts'
 
-const IN_A_BROWSER = ['test/console/**/*.test.ts', 'test/sandbox/checkout-browser.test.ts']
+const WALK = 'test/console/walk.test.ts'
 
 export default defineConfig({
   test: {
@@ -45,20 +45,15 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: {
-          name: 'browser',
-          include: IN_A_BROWSER,
-          // Before all others: what somebody sees of pages in time depends on what else the machine does.
-          sequence: { groupOrder: 0 },
-          maxWorkers: 2,
-        },
+        // Alone: a browser and a daemon with a hundred thousand customers keep two processors busy.
+        test: { name: 'walk', include: [WALK], sequence: { groupOrder: 0 }, maxWorkers: 1 },
       },
       {
         extends: true,
         test: {
           name: 'sqlite',
           include: ['test/**/*.test.ts'],
-          exclude: [...configDefaults.exclude, ON_POSTGRES, ...IN_A_BROWSER],
+          exclude: [...configDefaults.exclude, ON_POSTGRES, WALK],
           sequence: { groupOrder: 1 },
         },
       },
