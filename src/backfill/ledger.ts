@@ -152,10 +152,9 @@ const BY_HYDRATE = Buffer.from('"by":"hydrate"')
 async function loadReported(db: Db, environment: Environment, seqs: readonly number[]) {
   if (seqs.length === 0) return []
   const { rows } = await sql<{ event_id: string; type: string | null; body: Buffer | null }>`
-    select event_id, type, case when ${engineOf(db).contains('body', BY_HYDRATE)} then body end as body from events
-    where seq between ${seqs[0]} and ${seqs.at(-1)} and environment = ${environment} and endpoint = ${BACKFILL_ENDPOINT}`.execute(
-    db,
-  )
+    select event_id, type, case when ${engineOf(db).contains('body', BY_HYDRATE)} then body end as body
+    from events where seq between ${seqs[0]} and ${seqs.at(-1)}
+      and environment = ${environment} and endpoint = ${BACKFILL_ENDPOINT}`.execute(db)
   return rows
 }
 
