@@ -4,7 +4,7 @@ import { misread } from '../setup/alter-body.js'
 import { send } from '../stories.js'
 import { type AskedDaemon, databaseIn, entitlementsOf, serveHere } from '../world.js'
 import { paidStory, receive, refundedStory } from './seeded.js'
-import { expectNoFault, serveConsole, useConsole } from './signed-in.js'
+import { consoleConfig, expectNoFault, serveConsole, useConsole } from './signed-in.js'
 
 const browser = useConsole()
 
@@ -22,6 +22,19 @@ describe('the stored events', () => {
     await page.keyboard.press('Enter')
     await page.getByText('the closest one is "payment.authorized"').first().waitFor()
     await expectNoFault(page)
+  })
+
+  it('are for keys with the scope alone, which need more for a replay', async () => {
+    const daemon = await serveConsole(
+      consoleConfig({ lk_reader: { scopes: ['read'] }, lk_events: { scopes: ['events'] } }),
+    )
+    await receive(daemon, paidStory('cus_1'))
+    const { page: refused } = await browser.open(daemon, '/events', { key: 'lk_reader' })
+    await refused.getByText('This page needs a key with the scope events.').waitFor()
+    const { page } = await browser.open(daemon, '/events', { key: 'lk_events' })
+    await page.getByRole('button', { name: 'Export these…' }).waitFor()
+    expect(await page.getByRole('button', { name: 'Replay these…' }).count()).toBe(0)
+    expect(await page.getByRole('link', { name: 'cus_1', exact: true }).count()).toBe(0)
   })
 })
 

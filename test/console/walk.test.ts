@@ -475,6 +475,16 @@ describe('an act', () => {
   })
 })
 
+/** The lines that the API exports. */
+async function exported(query: string): Promise<string> {
+  for (let text = '', cursor = ''; ; ) {
+    const page = await act(world.daemon, 'GET', `/exports?${query}${cursor}`)
+    text += page.lines.join('')
+    if (page.pagination.nextCursor === null) return text
+    cursor = `&cursor=${page.pagination.nextCursor}`
+  }
+}
+
 describe('the stored events', () => {
   it('are chosen by a filter in the address, and come page by page', async () => {
     await receive(world.daemon, refundedStory('cus_listed'))
@@ -508,13 +518,15 @@ describe('the stored events', () => {
     await receive(world.daemon, story)
     const page = await go('/events?customerId=cus_exported')
     await page.getByRole('link', { name: 'evt_cus_exported_paid', exact: true }).waitFor()
-    const saved = page.waitForEvent('download')
+    const saving = page.waitForEvent('download')
     await press(page, 'Export these…')
     await confirm(page, 'Save')
-    const download = await saved
+    const download = await saving
     expect(download.suggestedFilename()).toBe('latchkey-live-events.jsonl')
     await says(page, 'Saved 5 lines.')
-    const lines = (await readFile(await download.path(), 'utf8')).trimEnd().split('\n')
+    const saved = await readFile(await download.path(), 'utf8')
+    expect(saved).toBe(await exported('customerId=cus_exported&environment=live'))
+    const lines = saved.trimEnd().split('\n')
     const bodies = lines.map((line) => Buffer.from(JSON.parse(line).bodyBase64, 'base64').toString())
     expect(bodies).toEqual(story.map(({ body }) => body))
     await expectNoFault(page)
@@ -624,6 +636,7 @@ describe('products', () => {
     await page.getByLabel('Product').selectOption('Silver')
     const row = page.getByRole('row', { name: new RegExp(crowdId(8)) })
     await says(row, 'blocked by hand')
+    expect(new URL(page.url()).search).toMatch(/^\?from=[\d-]{10}&turn=lost&product=pro_silver$/)
     await expectNoFault(page)
     await row.getByRole('link', { name: /^man_/ }).click()
     await says(page, 'manual.blocked')
@@ -670,12 +683,14 @@ describe('sync', () => {
     const page = await go('/sync')
     const row = page.getByRole('row', { name: new RegExp(TARGET) })
     await row.getByRole('link', { name: '1', exact: true }).click()
+    expect(new URL(page.url()).searchParams.get('state')).toBe('retrying')
     await says(page, /above the role/)
     await expectNoFault(page)
     world.discord.guild.setRole({ id: GOLD_ROLE_ID, position: 1 })
     await press(page, 'Retry cus_stuck')
     await confirm(page, 'Retry')
     await reports(page, '1 given, 0 taken.')
+    await says(page, 'None matches')
     await page.getByLabel('State').selectOption('settled')
     await says(page.getByRole('row', { name: /cus_stuck/ }), 'as it should be')
   })

@@ -73,8 +73,7 @@ it(`a backfill brings what a year of webhooks did not, seed ${SEED}`, async () =
   }
   await playYear(service, { ...year, loses: 0.05 })
   await service.data('POST /sandbox/clock/advance', { to: new Date().toISOString() })
-  // In a year of luck few are wrong at its end, since held events have had their records asked for.
-  expect(await differing()).not.toEqual([])
+  expect((await differing()).length).toBeGreaterThan(3)
 
   await backfill(daemon)
   expect(await differing()).toEqual([])
