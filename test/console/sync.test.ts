@@ -65,6 +65,18 @@ async function tabTo(page: Page, to: Locator): Promise<void> {
 
 const press = (page: Page, name: string | RegExp) => page.getByRole('button', { name, exact: true }).click()
 
+/** What the browser does at an Escape, and a press of a button that it takes before the event that follows. */
+const ESCAPE_AND_PRESS_AGAIN = `(async () => {
+  const dialog = document.querySelector('dialog')
+  if (dialog.dispatchEvent(new Event('cancel', { cancelable: true }))) {
+    await Promise.resolve()
+    dialog.close()
+  }
+  await Promise.resolve()
+  const button = [...document.querySelectorAll('button')].find((one) => one.textContent === 'Pause…')
+  button.click()
+})()`
+
 describe('the sync of the console', () => {
   it('makes held removals once they are approved, and none if the plan has changed meanwhile', async () => {
     const world = await served({ removals: 0 })
@@ -122,6 +134,18 @@ describe('the sync of the console', () => {
     await page.getByRole('dialog').getByRole('button', { name: 'Resume' }).click()
     await becomes(daemon, counted({ settled: 1 }))
     await expectNoFault(page)
+    expect(faults()).toEqual([])
+  })
+
+  it('asks again at once after an Escape, before the browser has told that the dialog is closed', async () => {
+    const { daemon } = await served()
+    const { page, faults } = await browser.open(daemon, '/sync')
+    await press(page, 'Pause…')
+    await page.getByRole('dialog', { name: 'Pause sync' }).waitFor()
+    await page.evaluate(ESCAPE_AND_PRESS_AGAIN)
+    // By then the browser has told it.
+    await page.evaluate('new Promise((resolve) => setTimeout(resolve))')
+    await page.getByRole('dialog', { name: 'Pause sync' }).waitFor({ timeout: 10_000 })
     expect(faults()).toEqual([])
   })
 

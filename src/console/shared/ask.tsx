@@ -11,21 +11,21 @@ import { useQuery } from './use-query.js'
 
 type DialogProps = { readonly title: string; readonly onClose: () => void; readonly children: unknown }
 
-/** The browser's own dialog: it has the focus from when it is drawn, and Escape closes it. */
+/** The browser's own dialog. It tells late that it was closed, when another may be shown: Escape ends it at once. */
 export function Dialog({ title, onClose, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null)
   useLayoutEffect(() => {
-    const before = document.activeElement
-    dialog.current?.showModal()
-    return () => {
-      if (before instanceof HTMLElement) before.focus()
-    }
+    const shown = dialog.current
+    shown?.showModal()
+    // It gives the focus back.
+    return () => shown?.close()
   }, [])
   return (
     <dialog
       ref={dialog}
       class="m-auto w-136 max-w-[calc(100vw-1.5rem)] rounded-lg border border-line bg-panel p-4 text-text backdrop:bg-black/45"
-      onClose={onClose}
+      onCancel={onClose}
+      onClose={({ currentTarget }) => currentTarget.isConnected && onClose()}
       aria-labelledby="dialog-title"
     >
       <h2 id="dialog-title" class="mb-3 font-bold">
