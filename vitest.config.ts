@@ -32,7 +32,7 @@ export default defineConfig({
     // As the program has it: a store that no process has open is read by an address that says so.
     env: { SQLITE_USE_URI: '1' },
     globalSetup: ['test/setup/build.ts'],
-    setupFiles: ['test/setup/declared-answers.ts'],
+    setupFiles: ['test/setup/declared-answers.ts', 'test/setup/nothing-left.ts'],
     reporters: ['default', new TotalsReporter()],
     testTimeout: 120_000,
     hookTimeout: 120_000,

@@ -12,6 +12,9 @@ export interface LogWatchDeps {
   readonly readEnd: () => Promise<LogEnd>
   /** Has readers of the change log look at it. */
   readonly wake: () => void
+  /** Milliseconds of a clock that nobody can set. */
+  readonly elapsed: () => number
+  readonly later: (run: () => void, ms: number) => NodeJS.Timeout
 }
 
 const HELD_UP =
@@ -22,7 +25,7 @@ const HELD_UP =
  * Wakes the readers of a change log that ends before the oldest transaction under way: again, as long as it lacks
  * committed changes. A transaction that ends without a commit tells nobody.
  */
-export function createLogWatch({ readEnd, wake, log }: LogWatchDeps) {
+export function createLogWatch({ readEnd, wake, log, elapsed, later }: LogWatchDeps) {
   let isLooking = false
   let isAsked = false
   let isStopped = false
@@ -38,7 +41,7 @@ export function createLogWatch({ readEnd, wake, log }: LogWatchDeps) {
       const end = await readEnd().catch(() => null)
       wake()
       noteEnd(end)
-      if (end?.isBehind && !isStopped) timer ??= setTimeout(again, AGAIN_MS)
+      if (end?.isBehind && !isStopped) timer ??= later(again, AGAIN_MS)
     }
     isLooking = false
   }
@@ -48,8 +51,8 @@ export function createLogWatch({ readEnd, wake, log }: LogWatchDeps) {
       heldUp = null
       return
     }
-    if (heldUp?.at !== end.cursor) heldUp = { at: end.cursor, since: performance.now(), isWarned: false }
-    if (heldUp.isWarned || performance.now() - heldUp.since < LONG_MS) return
+    if (heldUp?.at !== end.cursor) heldUp = { at: end.cursor, since: elapsed(), isWarned: false }
+    if (heldUp.isWarned || elapsed() - heldUp.since < LONG_MS) return
     heldUp.isWarned = true
     log.warn(HELD_UP)
   }

@@ -82,7 +82,13 @@ export async function openParts(config: Config, deps: DaemonDeps, started: Start
   const wakeAll = () => {
     for (const one of wakes) one()
   }
-  const watch = createLogWatch({ readEnd: () => logEnd(db), wake: wakeAll, log })
+  const watch = createLogWatch({
+    readEnd: () => logEnd(db),
+    wake: wakeAll,
+    log,
+    elapsed: () => performance.now(),
+    later: (run, ms) => setTimeout(run, ms),
+  })
   started.add('logWatch', watch.stop)
   return {
     config,

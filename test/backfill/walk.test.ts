@@ -3,18 +3,7 @@ import { call } from '../daemon/running-daemon.js'
 import { type Json, KEY } from '../sandbox/service.js'
 import { eventually } from '../setup/eventually.js'
 import { ENGINE } from '../world.js'
-import {
-  accessBy,
-  backfilled,
-  done,
-  ended,
-  get,
-  keptRows,
-  listener,
-  openMarket,
-  start,
-  truthOf,
-} from './market.js'
+import { accessBy, backfilled, done, get, keptRows, listener, openMarket, start, truthOf } from './market.js'
 
 describe('a backfill', () => {
   it('stores what no webhook told, and nothing the second time; a dry run says the same before', async () => {
@@ -79,18 +68,22 @@ describe('a daemon that stops', () => {
       for (;;) {
         restarts += 1
         expect(restarts).toBeLessThanOrEqual(2 * all.length)
-        const held = Promise.withResolvers<void>()
+        let isHeld = false
         let answered = 0
         market.relay.before = async () => {
           answered += 1
           if (answered <= each) return false
-          held.resolve()
+          isHeld = true
           await new Promise(() => {})
           return true
         }
         daemon = await daemon.restart()
-        const status = ended(daemon, id).then(() => 'ended')
-        const what = await Promise.race([status, held.promise.then(() => 'held')])
+        const running = daemon
+        const what = await eventually(async () => {
+          if (isHeld) return 'held'
+          expect(await get(running, `/backfills/${id}`)).not.toMatchObject({ state: 'running' })
+          return 'ended'
+        })
         asked.push(...market.relay.asked.splice(0).slice(0, answered))
         if (what === 'ended') break
       }
