@@ -22,4 +22,4 @@ ENV LATCHKEY_HOST=0.0.0.0
 EXPOSE 4680
 HEALTHCHECK --start-period=30s \
   CMD ["node", "-e", "fetch('http://127.0.0.1:4680/healthz').then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
-CMD ["node", "--max-semi-space-size=8", "/opt/latchkey/bin/latchkey.js", "serve"]
+CMD ["node", "--max-semi-space-size=4", "/opt/latchkey/bin/latchkey.js", "serve"]

@@ -21,7 +21,7 @@ export async function startLatchkey(configFile: string, project = PROJECT_FOLDER
   const startedAt = performance.now()
   const program = join(project, 'bin', 'latchkey.js')
   // As `npm start` does.
-  const flags = ['--max-semi-space-size=8']
+  const flags = ['--max-semi-space-size=4']
   const child = spawn(process.execPath, [...flags, program, 'serve', '--config', configFile], {
     env: {},
     stdio: ['ignore', 'pipe', 'inherit'],
