@@ -37,33 +37,44 @@ export interface Step {
 
 /** Steps of one moment begin together, and so many come at a time at most. */
 const TOGETHER_AT_MOST = 5
-/** On average. */
+/** In a world where much happens. */
 const MOMENTS_A_DAY = 3
+/** Where little does, in all. */
+const FEW_MOMENTS = 6
+/** The higher, the fewer worlds are busy. Some bugs need much to happen, and others that nothing does for weeks. */
+const RARELY_BUSY = 16
+/** In so many worlds each kind of step happens at all, but acts in all: one kind may heal, or hide, what another breaks. */
+const HAPPENS_SHARE = 0.85
 /** Most moments follow the one before them while what that one began still goes on. */
 const SOON_SHARE = 0.65
 export const SOON_MS = 180_000
-const QUIET_EVERY_DAYS = 10
+/** All is quiet after so many days at least, and at most. */
+const [QUIET_SOON, QUIET_LATE] = [10, 50]
 
 export function storyOf(seed: number, days: number, kinds: readonly Kind[] | null = null): readonly Step[] {
   const chance = chanceOf(mixed(seed, 2))
   const names = (Object.keys(WEIGHTS) as (keyof typeof WEIGHTS)[]).filter(
-    (one) => kinds?.includes(one) ?? true,
+    (one) => kinds?.includes(one) ?? (one === 'act' || chance.is(HAPPENS_SHARE)),
   )
+  const most = MOMENTS_A_DAY * days
+  const few = Math.min(FEW_MOMENTS, most)
+  const moments = Math.max(1, few + (most - few) * chance.draw() ** RARELY_BUSY)
   const steps: Step[] = []
   const add = (at: number, kind: Kind): void => {
     const number = steps.length + 1
     steps.push({ number, at: Math.floor(at), kind, seed: mixed(seed, 1_000 + number) })
   }
-  let quietAt = QUIET_EVERY_DAYS * DAY_MS
+  const quietDays = (): number => QUIET_SOON + chance.below(QUIET_LATE - QUIET_SOON)
+  let quietAt = quietDays() * DAY_MS
   for (let at = 0; ; ) {
     at += chance.is(SOON_SHARE)
       ? chance.draw() ** 3 * SOON_MS
-      : -Math.log(1 - chance.draw()) * (DAY_MS / MOMENTS_A_DAY / (1 - SOON_SHARE))
+      : -Math.log(1 - chance.draw()) * ((days * DAY_MS) / moments / (1 - SOON_SHARE))
     if (at > quietAt || at > days * DAY_MS) {
       at = Math.min(quietAt, days * DAY_MS)
       add(at, 'quiet')
       if (at >= days * DAY_MS) return steps
-      quietAt += QUIET_EVERY_DAYS * DAY_MS
+      quietAt += quietDays() * DAY_MS
       // All is quiet for as long as a delivery may be held back.
       at += 2 * DAY_MS
       continue
