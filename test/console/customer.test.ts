@@ -3,9 +3,10 @@ import { describe, expect, it } from 'vitest'
 import { accountId, BOT_TOKEN, GOLD_ROLE_ID, GUILD_ID } from '../platforms/discord-ids.js'
 import { startDiscord } from '../platforms/discord-server.js'
 import { eventually } from '../setup/eventually.js'
+import { expectNoFault } from '../setup/no-fault.js'
 import { act, entitlementsOf } from '../world.js'
 import { EMAIL, paidStory, receive, refundedStory } from './seeded.js'
-import { consoleConfig, expectNoFault, serveConsole, useConsole } from './signed-in.js'
+import { consoleConfig, serveConsole, useConsole } from './signed-in.js'
 
 const browser = useConsole()
 

@@ -1,10 +1,11 @@
 import { readFile } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
 import { misread } from '../setup/alter-body.js'
+import { expectNoFault } from '../setup/no-fault.js'
 import { send } from '../stories.js'
 import { type AskedDaemon, databaseIn, entitlementsOf, serveHere } from '../world.js'
 import { paidStory, receive, refundedStory } from './seeded.js'
-import { consoleConfig, expectNoFault, serveConsole, useConsole } from './signed-in.js'
+import { consoleConfig, serveConsole, useConsole } from './signed-in.js'
 
 const browser = useConsole()
 

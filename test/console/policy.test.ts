@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Delivery } from '../../src/ingest/delivery.js'
 import { deliveryOf } from '../ingest/wire.js'
 import { eventually } from '../setup/eventually.js'
+import { expectNoFault } from '../setup/no-fault.js'
 import { sentEvent } from '../stories.js'
 import {
   API_KEY,
@@ -12,7 +13,7 @@ import {
   serveHere,
   takeIn,
 } from '../world.js'
-import { consoleConfig, expectNoFault, type Keys, serveConsole, useConsole } from './signed-in.js'
+import { consoleConfig, type Keys, serveConsole, useConsole } from './signed-in.js'
 
 const browser = useConsole()
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { expectNoFault } from '../setup/no-fault.js'
 import { act } from '../world.js'
-import { consoleConfig, expectNoFault, serveConsole, useConsole } from './signed-in.js'
+import { consoleConfig, serveConsole, useConsole } from './signed-in.js'
 
 const browser = useConsole()
 

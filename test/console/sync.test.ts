@@ -3,9 +3,10 @@ import { describe, expect, it } from 'vitest'
 import { accountId, BOT_TOKEN, GOLD_ROLE_ID, GUILD_ID } from '../platforms/discord-ids.js'
 import { startDiscord } from '../platforms/discord-server.js'
 import { eventually } from '../setup/eventually.js'
+import { expectNoFault } from '../setup/no-fault.js'
 import { SECRET, startAnswering } from '../sync/webhook/receiver.js'
 import { type AskedDaemon, act } from '../world.js'
-import { consoleConfig, expectNoFault, type Keys, serveConsole, useConsole } from './signed-in.js'
+import { consoleConfig, type Keys, serveConsole, useConsole } from './signed-in.js'
 
 const browser = useConsole()
 

@@ -10,13 +10,14 @@ import { startTelegram, BOT_TOKEN as TELEGRAM_TOKEN } from '../platforms/telegra
 import { createFolder } from '../setup/create-folder.js'
 import { eventually } from '../setup/eventually.js'
 import { whenFileEnds } from '../setup/file-ends.js'
+import { expectNoFault } from '../setup/no-fault.js'
 import { send, sentEvent } from '../stories.js'
 import { GROUP_ID } from '../sync/telegram/connected.js'
 import { SECRET, startAnswering } from '../sync/webhook/receiver.js'
 import { API_KEY, act, type DaemonHere, entitlementsOf, rewriteConfig, run, serveHere } from '../world.js'
 import { crowdEmail, crowdId, crowdReference, storeCrowd } from './crowd.js'
 import { daysAgo, explanationOf, paidStory, receive, refundedStory } from './seeded.js'
-import { type ConsolePage, consoleConfig, expectNoFault, type Opening, useConsole } from './signed-in.js'
+import { type ConsolePage, consoleConfig, type Opening, useConsole } from './signed-in.js'
 
 const CUSTOMERS = 100_000
 const SCREEN = { width: 1280, height: 720 }

@@ -1,7 +1,7 @@
-import { AxeBuilder } from '@axe-core/playwright'
 import type { Page } from 'playwright-core'
 import { describe, expect, it } from 'vitest'
 import { openPage } from '../setup/browser.js'
+import { expectNoFault } from '../setup/no-fault.js'
 import { createPayment, type Json, type Service, startService } from './service.js'
 
 const LONG_NAME = 'Membership'.repeat(8)
@@ -9,20 +9,6 @@ const LONG_NAME = 'Membership'.repeat(8)
 /** What the service knows of the payment now. */
 const statusOf = async (service: Service, { id }: Json): Promise<string> =>
   (await service.data(`GET /v3/payments/${id}`)).status
-
-/** On a large light screen, and on a small dark one. */
-async function expectNoFault(page: Page): Promise<void> {
-  const axe = new AxeBuilder({ page })
-  for (const [colorScheme, width] of [['light', 1280] as const, ['dark', 320] as const]) {
-    await page.emulateMedia({ colorScheme })
-    await page.setViewportSize({ width, height: 640 })
-    const { violations } = await axe.analyze()
-    expect(violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)])).toEqual([])
-    expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(width)
-    // Colors are all that is left to differ.
-    axe.withRules(['color-contrast'])
-  }
-}
 
 describe('the checkout in a browser', () => {
   it('is paid by keyboard alone', async () => {
