@@ -39,7 +39,9 @@ export interface Step {
 const TOGETHER_AT_MOST = 5
 /** In a world where much happens. */
 const MOMENTS_A_DAY = 3
-/** Where little does, in all. */
+/** Worlds of so few days are all like that. */
+const SHORT_DAYS = 10
+/** In a longer one where little does, in all. */
 const FEW_MOMENTS = 6
 /** The higher, the fewer worlds are busy. Some bugs need much to happen, and others that nothing does for weeks. */
 const RARELY_BUSY = 16
@@ -57,7 +59,7 @@ export function storyOf(seed: number, days: number, kinds: readonly Kind[] | nul
     (one) => kinds?.includes(one) ?? (one === 'act' || chance.is(HAPPENS_SHARE)),
   )
   const most = MOMENTS_A_DAY * days
-  const few = Math.min(FEW_MOMENTS, most)
+  const few = days > SHORT_DAYS ? FEW_MOMENTS : most
   const moments = Math.max(1, few + (most - few) * chance.draw() ** RARELY_BUSY)
   const steps: Step[] = []
   const add = (at: number, kind: Kind): void => {
