@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
-import { onTestFinished } from 'vitest'
+import { whenTestEnds } from '../world.js'
 
-/** A way to a server, until the test ends: it can be cut, or frozen, where it keeps connections and passes nothing on. */
+/** A way to a server: it can be cut, or frozen, where it keeps connections and passes nothing on. */
 export interface Way {
   readonly port: number
   become(state: 'open' | 'cut' | 'frozen'): void
@@ -11,10 +11,12 @@ export interface Way {
 /**
  * @param portOf where the next connection leads; null: nowhere
  * @param onSent called with what a client sends; where a request begins, answers with what to call at its answer or end
+ * @param atEnd takes what ends it; by default it ends with the test
  */
 export async function openWay(
   portOf: () => number | null,
   onSent: (data: Buffer) => (() => void) | undefined = () => undefined,
+  atEnd = whenTestEnds,
 ): Promise<Way> {
   const sockets = new Set<Socket>()
   let state: Parameters<Way['become']>[0] = 'open'
@@ -47,7 +49,7 @@ export async function openWay(
     }
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
-  onTestFinished(() => {
+  atEnd(() => {
     for (const socket of sockets) socket.destroy()
     server.close()
   })
