@@ -3,12 +3,12 @@
 import { beQuiet } from './checks/quiet.js'
 import { chanceOf } from './machine/chance.js'
 import { isOfKilled } from './machine/processes.js'
-import { elapsed, until, untilGoingOn } from './machine/time.js'
+import { elapsed, pass, until, untilGoingOn } from './machine/time.js'
 import { trace, traceSoFar } from './machine/trace.js'
 import { processorTime, turns } from './machine/virtual-time.js'
 import { perform } from './steps.js'
 import { HOUR_MS, type Step } from './story.js'
-import { BrokenPromise, createWorld, type Ground, type World } from './world.js'
+import { BrokenPromise, createWorld, type Ground, MINUTE_MS, type World } from './world.js'
 
 export interface Outcome {
   readonly seed: number
@@ -78,5 +78,8 @@ async function playMoment(world: World, moment: readonly Step[], stray: unknown[
   const [lost] = stray
   if (lost !== undefined) throw lost
   const [broken] = world.broken
-  if (broken !== undefined) throw broken
+  if (broken === undefined) return
+  // What the daemon logs of it comes a moment later.
+  await pass(MINUTE_MS)
+  throw new BrokenPromise(broken.promise, world.broken.map(({ message }) => message).join('\n'))
 }

@@ -259,10 +259,10 @@ it('an adapter that throws what it should not is told in the log without its wor
 it('a call that is under way is not made again, although the store fails meanwhile', async () => {
   const { community, start, writeSync } = await withCustomers(2)
   let isFailing = true
-  const failing: WriteSync = async (name, change) => {
+  const failing: WriteSync = (name, change) => {
     if (name !== 'stepMemberships' || !isFailing) return writeSync(name, change)
     isFailing = false
-    throw new LatchkeyError('store_unavailable', 'The store cannot be written now.')
+    return Promise.reject(new LatchkeyError('store_unavailable', 'The store cannot be written now.'))
   }
   const { promise: released, resolve: release } = Promise.withResolvers<null>()
   const { promise: askedAgain, resolve: askAgain } = Promise.withResolvers<void>()

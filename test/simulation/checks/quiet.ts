@@ -193,9 +193,9 @@ function assertBounded({ communities, daemon, byHand }: World): void {
       const last = new Map(
         own.filter((one) => one.at > from && one.at <= at).map((one) => [one.accountId, one.action]),
       )
-      const count = [...last.values()].filter((one) => one === 'take').length
-      if (count > REMOVALS_AT_MOST)
-        throw new BrokenPromise('removals over the bound wait', `${count} lost ${name} until ${at}`)
+      const taken = [...last].filter(([, one]) => one === 'take').map(([accountId]) => accountId)
+      if (taken.length > REMOVALS_AT_MOST)
+        throw new BrokenPromise('removals over the bound wait', `${taken.join()} lost ${name} until ${at}`)
     }
   }
 }
