@@ -1,8 +1,11 @@
 import { sql } from 'kysely'
 import { describe, expect, it } from 'vitest'
+import { DOCUMENTED_POLICY } from '../../src/entitlements/policy.js'
+import { openPostgresStore } from '../../src/store/postgres/store.js'
 import { eventually } from '../setup/eventually.js'
-import { openStoreAt } from '../world.js'
+import { openStoreAt, postgresAt } from '../world.js'
 import { storeAt } from './lease-store.js'
+import { openWay, urlBy } from './way.js'
 
 describe('a lease', () => {
   it('is held by one, and keeps a holder who was stopped for a while from writing', async () => {
@@ -47,6 +50,20 @@ describe('a lease', () => {
     await eventually(() => expect(changes).toEqual([true, false]))
     await Promise.all([one.lease.release(), other.lease.release()])
     await other.close()
+  })
+
+  it('cannot be asked for while the database is away, which whoever asks is told', async () => {
+    const options = await postgresAt('a lease out of reach')
+    const way = await openWay(() => Number(new URL(options.url).port))
+    const url = urlBy(way, options.url)
+    const store = await openPostgresStore({ ...options, url }, DOCUMENTED_POLICY, (db) => ({
+      close: () => db.destroy(),
+    }))
+    const lease = store.lease('test')
+    expect(await lease.isTaken()).toBe(false)
+    way.become('cut')
+    await expect(lease.isTaken()).rejects.toMatchObject({ code: 'store_unavailable' })
+    await store.close()
   })
 
   it('is taken from a holder that has not renewed it for 15 s, whatever end the database shows', async () => {
