@@ -189,6 +189,8 @@ function assertBounded({ communities, daemon, byHand }: World): void {
       const from = at - HOUR_MS
       // What was confirmed is done within the next minutes, and a wrong clock has other hours.
       if (byHand.confirmedAt.some(isBetween(from - HOUR_MS, at))) continue
+      // Nothing is left of who was erased: what they lost is not counted.
+      if (byHand.erasedAt.some(isBetween(from, at))) continue
       if (action === 'give' || daemon.clockSetAt.some(isBetween(from, at))) continue
       const last = new Map(
         own.filter((one) => one.at > from && one.at <= at).map((one) => [one.accountId, one.action]),

@@ -1,7 +1,7 @@
 /* The merchant's operator, who changes things by hand, and asks again until something is done. */
 
 import type { Chance } from '../machine/chance.js'
-import { lasting } from '../machine/time.js'
+import { elapsed, lasting } from '../machine/time.js'
 import { trace } from '../machine/trace.js'
 import { HOUR_MS } from '../story.js'
 import type { Json, World } from '../world.js'
@@ -15,8 +15,9 @@ export interface ByHand {
   readonly erased: Set<string>
   /** Granted for a while. */
   readonly brief: Set<string>
-  /** When removals were confirmed, in milliseconds since the world began. */
+  /** When removals were confirmed, and when somebody was erased, in milliseconds since the world began. */
   readonly confirmedAt: number[]
+  readonly erasedAt: number[]
   /** An export that the operator has kept. */
   exported: readonly string[] | null
   /** Whether old messages were sent again. */
@@ -33,6 +34,7 @@ export const nothingByHand = (): ByHand => ({
   erased: new Set(),
   brief: new Set(),
   confirmedAt: [],
+  erasedAt: [],
   exported: null,
   replayed: false,
   acts: 0,
@@ -179,6 +181,7 @@ const ACTS: Readonly<Record<string, Act>> = {
   },
   async erase(world, customer, chance) {
     if (!chance.is(0.6)) return
+    world.byHand.erasedAt.push(elapsed())
     // The service may forget it first.
     await world.service.addresses()
     const answer = await insist(world, `DELETE /customers/${customer}?${ENV}`, { reason: 'asked to' })
