@@ -52,6 +52,34 @@ describe('a lease', () => {
     await other.close()
   })
 
+  it('is given back by one that was released while it took it', async () => {
+    const file = 'a lease taken late'
+    const { lease, close } = await storeAt(file, 'test')
+    const db = await openStoreAt(file, { readOnly: false })
+    const { promise: hindered, resolve: letGo } = Promise.withResolvers<void>()
+    const { promise: hinders, resolve: hinder } = Promise.withResolvers<void>()
+    const hindering = db.transaction().execute(async (trx) => {
+      await sql`insert into settings values ('lease.test', 'another 1')`.execute(trx)
+      hinder()
+      await hindered
+      await sql`delete from settings where key = 'lease.test'`.execute(trx)
+    })
+    await hinders
+    lease.keep(() => {})
+    await eventually(async () => {
+      const { rows } = await sql`select from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock'`.execute(db)
+      expect(rows).toHaveLength(1)
+    })
+    const released = lease.release()
+    letGo()
+    await Promise.all([hindering, released])
+    await close()
+    const { rows } = await sql`select from settings where key = 'lease.test'`.execute(db)
+    expect(rows).toEqual([])
+    await db.destroy()
+  })
+
   it('cannot be asked for while the database is away, which whoever asks is told', async () => {
     const options = await postgresAt('a lease out of reach')
     const way = await openWay(() => Number(new URL(options.url).port))
