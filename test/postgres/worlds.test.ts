@@ -6,7 +6,7 @@ import { realStoryOf } from '../simulation/story.js'
  * By hand, for as long as one likes, and the same story once more:
  * `WORLD_SECONDS=300 WORLD_SEED=7 npx vitest run --project postgres test/postgres/worlds.test.ts`.
  */
-const SECONDS = Number(process.env.WORLD_SECONDS ?? 8)
+const SECONDS = Number(process.env.WORLD_SECONDS ?? 6)
 const SEED = Number(process.env.WORLD_SEED ?? Date.now() % 1_000_000)
 
 it(
