@@ -23,7 +23,7 @@ const ON_SQLITE = {
   reload: 3,
   'clock set': 2,
 } as const
-/** There, two daemons are in trouble more often: fewer steps have to do. */
+/** There, two daemons are in trouble more often, and get much at once: fewer steps have to do. */
 const ON_POSTGRES = {
   act: 50,
   operate: 20,
@@ -33,8 +33,8 @@ const ON_POSTGRES = {
   live: 5,
   receiver: 4,
   app: 4,
-  faults: 5,
-  'send again': 4,
+  faults: 8,
+  'send again': 12,
   reload: 3,
   kill: 5,
   restart: 3,
