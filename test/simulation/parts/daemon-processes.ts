@@ -21,6 +21,7 @@ interface Options extends DaemonOptions {
   readonly atEnd: AtEnd
 }
 
+const BEGUN_WITHIN_MS = 400
 const READ_LOG_EVERY_MS = 500
 const RELOAD_AGAIN_MS = 250
 const RELOADS = 80
@@ -72,6 +73,8 @@ export async function startDaemonProcesses(options: Options): Promise<Daemon> {
   const happens = (fault: InstanceFault, leastMs: number) => async (chance: Chance) => {
     const { instance, inTurn } = chance.pick(both)
     const ms = leastMs + chance.below(lasting(HOUR_MS))
+    // In the middle of what the other steps of its moment begin.
+    await wait(chance.below(BEGUN_WITHIN_MS))
     trace(`${instance.name}: ${fault} for ${ms} ms`)
     await inTurn(() => instance.fail(fault, ms))
   }
