@@ -4,7 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import pLimit from 'p-limit'
 import { onTestFinished } from 'vitest'
 import { configuredFolder, databaseIn, standFor, temporaryFolder } from '../world.js'
-import { FAULTS, type Fault, type Instance, startInstance } from './instance.js'
+import { FAULTS, type Instance, startInstance } from './instance.js'
 import { type OwnServer, startOwnServer } from './own-server.js'
 import { openWay, type Way } from './way.js'
 
@@ -36,7 +36,7 @@ export interface TroubledInstance extends Instance {
 export interface Chaos {
   readonly instances: readonly TroubledInstance[]
   readonly calls: readonly PlatformCall[]
-  readonly faults: Record<Fault, number>
+  readonly faults: Record<(typeof FAULTS)[number], number>
   /** A folder whose commands use the database that all share. */
   readonly folder: string
   readonly server: OwnServer

@@ -5,7 +5,8 @@ import { type Exit, kill, type ServedDaemon, serve, whenTestEnds } from '../worl
 import { openWay, urlBy } from './way.js'
 
 export const FAULTS = ['kill', 'stop', 'cut', 'freeze'] as const
-export type Fault = (typeof FAULTS)[number]
+/** `slow`: the way to the database is, and so transactions take long. */
+export type Fault = (typeof FAULTS)[number] | 'slow'
 
 export interface InstanceOptions {
   /** What the database knows it by. */
@@ -62,7 +63,7 @@ export async function startInstance(options: InstanceOptions): Promise<Instance>
         stop.until = Date.now()
         daemon().signal('SIGCONT')
       } else {
-        toDatabase.become(fault === 'cut' ? 'cut' : 'frozen')
+        toDatabase.become(fault === 'freeze' ? 'frozen' : fault)
         await wait(ms)
         toDatabase.become('open')
       }

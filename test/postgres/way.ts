@@ -1,11 +1,18 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
 import { whenTestEnds } from '../world.js'
 
-/** A way to a server: it can be cut, or frozen, where it keeps connections and passes nothing on. */
+/** In each direction. */
+const SLOW_MS = 60
+
+/**
+ * A way to a server: it can be cut, or frozen, where it keeps connections and passes nothing on, or slow, as to a server
+ * that is far away.
+ */
 export interface Way {
   readonly port: number
-  become(state: 'open' | 'cut' | 'frozen'): void
+  become(state: 'open' | 'cut' | 'frozen' | 'slow'): void
 }
 
 /**
@@ -34,13 +41,27 @@ export async function openWay(
       [inner, outer],
       [outer, inner],
     ] as const) {
+      let passed = Promise.resolve()
+      let waiting = 0
+      /** In order, and later if it is slow. */
+      const pass = (act: () => void): void => {
+        if (state !== 'slow' && waiting === 0) return act()
+        const due = performance.now() + (state === 'slow' ? SLOW_MS : 0)
+        waiting += 1
+        passed = passed
+          .then(() => wait(Math.max(0, due - performance.now())))
+          .then(() => {
+            waiting -= 1
+            act()
+          })
+      }
       // Not piped: a pipe resumes what was paused.
       add(from).on('data', (data) => {
         if (from === inner) answered = onSent(data) ?? answered
         else answered()
-        to.write(data)
+        pass(() => to.write(data))
       })
-      from.on('end', () => to.end())
+      from.on('end', () => pass(() => to.end()))
       from.on('close', () => {
         sockets.delete(from)
         answered()

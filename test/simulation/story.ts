@@ -41,6 +41,7 @@ const ON_POSTGRES = {
   'stand still': 5,
   'cut off': 7,
   'held up': 3,
+  'far away': 8,
 } as const
 
 /** What happens to a daemon itself. */
@@ -53,6 +54,7 @@ export type Fault =
   | 'stand still'
   | 'cut off'
   | 'held up'
+  | 'far away'
 export type Kind = keyof typeof ON_SQLITE | keyof typeof ON_POSTGRES | 'quiet'
 
 export interface Step {

@@ -116,6 +116,7 @@ export async function startDaemonProcesses(options: Options): Promise<Daemon> {
       'stand still': happens('stop', 200),
       'cut off': happens('cut', 20),
       'held up': happens('freeze', 200),
+      'far away': happens('slow', 1_000),
     },
     clockSetAt: [],
     isClockRight: () => true,
