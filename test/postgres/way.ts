@@ -45,7 +45,10 @@ export async function openWay(
       let waiting = 0
       /** In order, and later if it is slow. */
       const pass = (act: () => void): void => {
-        if (state !== 'slow' && waiting === 0) return act()
+        if (state !== 'slow' && waiting === 0) {
+          act()
+          return
+        }
         const due = performance.now() + (state === 'slow' ? SLOW_MS : 0)
         waiting += 1
         passed = passed
