@@ -289,6 +289,8 @@ export interface ProgramOptions {
   readonly folder: string
   /** All that it finds in its environment, beside what all find, and `HOME`. */
   readonly env?: Readonly<Record<string, string>>
+  /** Takes what kills it; by default it is killed when the test ends. */
+  readonly atEnd?: AtEnd
 }
 
 export interface RunningProgram {
@@ -301,10 +303,10 @@ export interface RunningProgram {
   readonly exit: Promise<Exit>
 }
 
-/** Starts a program in a process group of its own, which is killed when the test ends. */
+/** Starts a program in a process group of its own. */
 export function startProgram(
   command: readonly string[],
-  { folder, env = {} }: ProgramOptions,
+  { folder, env = {}, atEnd = whenTestEnds }: ProgramOptions,
 ): RunningProgram {
   const [file = '', ...args] = command
   const child = spawn(file, args, {
@@ -323,7 +325,7 @@ export function startProgram(
   })
   const exit = once(child, 'close').then(([code]): Exit => ({ code, stdout, stderr }))
   const signal = (name: NodeJS.Signals) => signalGroup(child, name)
-  onTestFinished(async () => {
+  atEnd(async () => {
     signal('SIGKILL')
     await exit
   })
@@ -422,8 +424,9 @@ export async function serve(
   folder: string,
   env: Readonly<Record<string, string>> = {},
   command = latchkey('serve'),
+  atEnd = whenTestEnds,
 ): Promise<ServedDaemon> {
-  const program = startProgram(command, { folder, env: { LATCHKEY_PORT: '0', ...env } })
+  const program = startProgram(command, { folder, env: { LATCHKEY_PORT: '0', ...env }, atEnd })
   // As a line of JSON, or on a terminal with the same fields behind the message.
   const [line] = await program.until(/^.*serving on http.*$/m)
   const url = /"url":"([^"]+)"/.exec(line)?.[1] ?? ''

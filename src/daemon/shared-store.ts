@@ -40,8 +40,7 @@ export async function openSharedStore(
 
   const lease = store.lease(FOLLOWING)
   const leading = lease.openFenced(store.own)
-  const { writeSync } = writerOn(leading)
-  const leadingWriter: { readonly writeSync: WriteSync } = { writeSync }
+  const leadingWriter = guardedWriter(openOn(leading), fail)
   const { alone } = guardedWriter(
     {
       async alone<T>(work: (apply: Apply) => Promise<T>): Promise<T> {

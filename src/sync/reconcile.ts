@@ -79,6 +79,8 @@ export function createReconciler(
         return true
       }),
     )
+    // All of them end first: the next round must not begin again what is still under way when one fails.
+    await Promise.allSettled(attempts)
     return (await Promise.all(attempts)).includes(true)
   }
 

@@ -22,7 +22,8 @@ import {
   type SeenEntitlement,
   serve,
 } from '../world.js'
-import { type Chaos, type Instance, type PlatformCall, randomFrom, startChaos } from './chaos.js'
+import { type Chaos, type PlatformCall, randomFrom, startChaos } from './chaos.js'
+import type { Instance } from './instance.js'
 
 /**
  * By hand, for as long as one likes, and once more as it was:
@@ -274,7 +275,7 @@ it(
     process.stdout.write(`CHAOS_SEED=${SEED}\n`)
     const chaos = await startAll()
     const { instances, url, folder, server, discord, group } = chaos
-    const [first] = instances as readonly [Instance]
+    const first = instances[0] as Instance
     const db = await openStoreAt(databaseIn(folder), { readOnly: false })
     await watchWrites(db)
 

@@ -3,17 +3,10 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import pLimit from 'p-limit'
 import { onTestFinished } from 'vitest'
-import {
-  configuredFolder,
-  databaseIn,
-  kill,
-  type ServedDaemon,
-  serve,
-  standFor,
-  temporaryFolder,
-} from '../world.js'
+import { configuredFolder, databaseIn, standFor, temporaryFolder } from '../world.js'
+import { FAULTS, type Instance, startInstance } from './instance.js'
 import { type OwnServer, startOwnServer } from './own-server.js'
-import { openWay, urlBy, type Way } from './way.js'
+import { openWay, type Way } from './way.js'
 
 /** From 0 up to 1, the same for the same seed (Park and Miller). */
 export function randomFrom(seed: number): () => number {
@@ -23,8 +16,6 @@ export function randomFrom(seed: number): () => number {
     return state / 2_147_483_647
   }
 }
-
-export const FAULTS = ['kill', 'stop', 'cut', 'freeze'] as const
 
 /** A request to a platform, by the instance that made it. Epoch milliseconds. */
 export interface PlatformCall {
@@ -37,18 +28,13 @@ export interface PlatformCall {
 }
 
 /** One daemon with its own ways to the database and to the platforms. */
-export interface Instance {
-  readonly name: string
-  readonly folder: string
-  daemon(): ServedDaemon
-  /** When it stood still: from the signal that stopped it to the one that let it go on. */
-  readonly stops: { readonly from: number; until: number }[]
+export interface TroubledInstance extends Instance {
   /** Has it fail at random until the time, at least once, and serve again then. */
   trouble(random: () => number, until: number, longest: () => number): Promise<void>
 }
 
 export interface Chaos {
-  readonly instances: readonly Instance[]
+  readonly instances: readonly TroubledInstance[]
   readonly calls: readonly PlatformCall[]
   readonly faults: Record<(typeof FAULTS)[number], number>
   /** A folder whose commands use the database that all share. */
@@ -71,7 +57,7 @@ export async function startChaos(
   const server = await startOwnServer()
   standFor(databaseIn(shared), { url: server.url, connections: 12, statementTimeoutMs: 30_000 })
 
-  async function start(name: string): Promise<Instance> {
+  async function start(name: string): Promise<TroubledInstance> {
     const onSent = (data: Buffer) => {
       const line = /^[A-Z]+ \S+(?= HTTP)/.exec(data.toString('latin1'))?.[0]
       if (line === undefined) return undefined
@@ -84,46 +70,20 @@ export async function startChaos(
     const ways = new Map<number, Way>()
     for (const port of platformPorts) ways.set(port, await openWay(() => port, onSent))
     const folder = configuredFolder(configOf((port) => ways.get(port)?.port ?? 0))
-    const toDatabase = await openWay(() => Number(new URL(server.url).port))
-    const url = new URL(urlBy(toDatabase, server.url))
-    // What the trigger of the test sees.
-    url.searchParams.set('application_name', name)
-    const env = { LATCHKEY_DATABASE_URL: url.href }
-    let daemon = await serve(folder, env)
-    const stops: Instance['stops'] = []
-
-    async function fail(fault: (typeof FAULTS)[number], ms: number): Promise<void> {
-      faults[fault] += 1
-      if (fault === 'kill') {
-        await kill(daemon)
-        await wait(Math.min(ms, 1_000))
-        daemon = await serveAgain(() => serve(folder, env))
-      } else if (fault === 'stop') {
-        const stop = { from: Date.now(), until: Number.POSITIVE_INFINITY }
-        stops.push(stop)
-        daemon.signal('SIGSTOP')
-        await wait(ms)
-        stop.until = Date.now()
-        daemon.signal('SIGCONT')
-      } else {
-        toDatabase.become(fault === 'cut' ? 'cut' : 'frozen')
-        await wait(ms)
-        toDatabase.become('open')
-      }
-    }
+    const instance = await startInstance({ name, folder, databaseUrl: server.url })
 
     return {
-      name,
-      folder,
-      daemon: () => daemon,
-      stops,
+      ...instance,
       async trouble(random, until, longest) {
         do {
           await wait(300 + random() * 4_000)
           const fault = FAULTS[Math.floor(random() * FAULTS.length)] ?? 'kill'
           const isLong = random() < 0.3
           const ms = isLong ? 16_000 + random() * 9_000 : 50 + random() * 3_000
-          await inTrouble(() => fail(fault, Math.min(longest(), ms)))
+          await inTrouble(() => {
+            faults[fault] += 1
+            return instance.fail(fault, Math.min(longest(), ms))
+          })
         } while (Date.now() < until)
       },
     }
@@ -137,17 +97,6 @@ export async function startChaos(
     folder: shared,
     server,
     url: `http://127.0.0.1:${(await openBalancer(instances)).port}`,
-  }
-}
-
-/** As a supervisor would: the machine may be busy, and the database be restarted meanwhile. */
-async function serveAgain(start: () => Promise<ServedDaemon>, left = 20): Promise<ServedDaemon> {
-  try {
-    return await start()
-  } catch (error) {
-    if (left === 0) throw error
-    await wait(500)
-    return serveAgain(start, left - 1)
   }
 }
 

@@ -1,20 +1,29 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
-import { onTestFinished } from 'vitest'
+import { setTimeout as wait } from 'node:timers/promises'
+import { whenTestEnds } from '../world.js'
 
-/** A way to a server, until the test ends: it can be cut, or frozen, where it keeps connections and passes nothing on. */
+/** In each direction. */
+const SLOW_MS = 60
+
+/**
+ * A way to a server: it can be cut, or frozen, where it keeps connections and passes nothing on, or slow, as to a server
+ * that is far away.
+ */
 export interface Way {
   readonly port: number
-  become(state: 'open' | 'cut' | 'frozen'): void
+  become(state: 'open' | 'cut' | 'frozen' | 'slow'): void
 }
 
 /**
  * @param portOf where the next connection leads; null: nowhere
  * @param onSent called with what a client sends; where a request begins, answers with what to call at its answer or end
+ * @param atEnd takes what ends it; by default it ends with the test
  */
 export async function openWay(
   portOf: () => number | null,
   onSent: (data: Buffer) => (() => void) | undefined = () => undefined,
+  atEnd = whenTestEnds,
 ): Promise<Way> {
   const sockets = new Set<Socket>()
   let state: Parameters<Way['become']>[0] = 'open'
@@ -32,13 +41,30 @@ export async function openWay(
       [inner, outer],
       [outer, inner],
     ] as const) {
+      let passed = Promise.resolve()
+      let waiting = 0
+      /** In order, and later if it is slow. */
+      const pass = (act: () => void): void => {
+        if (state !== 'slow' && waiting === 0) {
+          act()
+          return
+        }
+        const due = performance.now() + (state === 'slow' ? SLOW_MS : 0)
+        waiting += 1
+        passed = passed
+          .then(() => wait(Math.max(0, due - performance.now())))
+          .then(() => {
+            waiting -= 1
+            act()
+          })
+      }
       // Not piped: a pipe resumes what was paused.
       add(from).on('data', (data) => {
         if (from === inner) answered = onSent(data) ?? answered
         else answered()
-        to.write(data)
+        pass(() => to.write(data))
       })
-      from.on('end', () => to.end())
+      from.on('end', () => pass(() => to.end()))
       from.on('close', () => {
         sockets.delete(from)
         answered()
@@ -47,7 +73,7 @@ export async function openWay(
     }
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
-  onTestFinished(() => {
+  atEnd(() => {
     for (const socket of sockets) socket.destroy()
     server.close()
   })

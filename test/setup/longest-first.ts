@@ -2,7 +2,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** Most of these take 10 s and more, whatever the size of the file: the last one to begin would run alone. */
 const LONGEST =
-  /\/(package|console\/(attacks|policy)|postgres\/(chaos|instances|leases)|(faults|process)\/[\w-]+|recompute\/recompute|sandbox\/(agreement|checkout-browser)|handlers\/slow-requests)\.test\.ts$/
+  /\/(package|console\/(attacks|policy)|postgres\/(chaos|instances|leases|worlds)|(faults|process)\/[\w-]+|recompute\/recompute|sandbox\/(agreement|checkout-browser)|handlers\/slow-requests)\.test\.ts$/
 
 /** A fresh checkout does not know yet how long each file takes. */
 export class LongestFirst extends BaseSequencer {

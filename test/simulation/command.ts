@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util'
 import { play } from './run.js'
 import { shrink } from './shrink.js'
 import { DAY_MS, type Kind, type Step, storyOf } from './story.js'
-import { prepareWorlds } from './world.js'
+import { prepareWorlds, virtualGround } from './virtual.js'
 
 const write = (text: string): void => void process.stdout.write(`${text}\n`)
 
@@ -14,7 +14,7 @@ async function tellShortest(
   story: readonly Step[],
   promise: string,
 ): Promise<void> {
-  const shortest = await shrink(seed, story, promise, (left, runs) =>
+  const shortest = await shrink(seed, story, promise, virtualGround, (left, runs) =>
     write(`  ${left} steps left after ${runs} runs`),
   )
   for (const { number, at, kind } of shortest) {
@@ -46,7 +46,7 @@ export async function runCommand(args: readonly string[]): Promise<number> {
     const story = storyOf(seed, Number(values.days), (values.kinds?.split(',') as Kind[] | undefined) ?? null)
     const only = values.only?.split(',').map(Number)
     const chosen = only === undefined ? story : story.filter(({ number }) => only.includes(number))
-    const outcome = await play(seed, chosen, values.trace ? write : null)
+    const outcome = await play(seed, chosen, virtualGround, values.trace ? write : null)
     if (outcome.failure !== null) {
       failed += 1
       write(`seed ${seed} failed: ${outcome.failure.message}`)

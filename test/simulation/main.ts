@@ -1,5 +1,8 @@
 const args = process.argv.slice(2)
-if (args.includes('--minutes') || args.includes('--jobs')) {
+if (args.includes('--postgres')) {
+  const { runOnPostgres } = await import('./on-postgres.js')
+  process.exitCode = await runOnPostgres(args)
+} else if (args.includes('--minutes') || args.includes('--jobs')) {
   const { runLong } = await import('./long-run.js')
   process.exitCode = await runLong(args)
 } else {

@@ -3,11 +3,12 @@
 import { beQuiet } from './checks/quiet.js'
 import { chanceOf } from './machine/chance.js'
 import { isOfKilled } from './machine/processes.js'
-import { elapsed, pass, processorTime, standStill, turns, until } from './machine/time.js'
+import { elapsed, pass, until, untilGoingOn } from './machine/time.js'
 import { trace, traceSoFar } from './machine/trace.js'
+import { processorTime, turns } from './machine/virtual-time.js'
 import { perform } from './steps.js'
-import { DAY_MS, SOON_MS, type Step } from './story.js'
-import { BrokenPromise, createWorld, MINUTE_MS, type World } from './world.js'
+import { HOUR_MS, type Step } from './story.js'
+import { BrokenPromise, createWorld, type Ground, MINUTE_MS, type World } from './world.js'
 
 export interface Outcome {
   readonly seed: number
@@ -18,16 +19,15 @@ export interface Outcome {
   readonly ms: number
 }
 
-/** So long after each moment, what has begun goes on by itself. */
-const AFTERMATH_MS = 5_000
-
 export async function play(
   seed: number,
   story: readonly Step[],
+  groundOf: (seed: number) => Promise<Ground>,
   heard: ((line: string) => void) | null = null,
 ): Promise<Outcome> {
   const from = processorTime()
   const turnsBefore = turns()
+  const ground = await groundOf(seed)
   let world: World | null = null
   let failure: Outcome['failure'] = null
   const stray: unknown[] = []
@@ -37,7 +37,7 @@ export async function play(
   process.on('unhandledRejection', onStray)
   process.on('uncaughtException', onStray)
   try {
-    world = await createWorld(seed, heard)
+    world = await createWorld(seed, heard, ground)
     for (const moment of momentsOf(story)) await playMoment(world, moment, stray)
   } catch (error) {
     const promise = error instanceof BrokenPromise ? error.promise : 'nothing fails'
@@ -48,6 +48,7 @@ export async function play(
   const { hash, lines } = traceSoFar()
   try {
     await world?.end()
+    await ground.end()
   } catch (error) {
     failure ??= { promise: 'the world ends', message: String(error), at: elapsed() }
   }
@@ -61,25 +62,24 @@ function momentsOf(story: readonly Step[]): readonly (readonly Step[])[] {
 }
 
 async function playMoment(world: World, moment: readonly Step[], stray: unknown[]): Promise<void> {
-  await passUntil(world, moment[0]?.at ?? 0)
+  await world.ground.reach(world.service, moment[0]?.at ?? 0)
   const begun = moment.map(async (step) => {
     trace(`step ${step.number} ${step.kind}`)
     if (step.kind === 'quiet') return
     await perform(world, step.kind, chanceOf(step.seed))
   })
-  await until(`the steps ${moment.map(({ number }) => number).join()}`, Promise.all(begun), 30 * MINUTE_MS)
-  await pass(AFTERMATH_MS)
-  if (moment.some(({ kind }) => kind === 'quiet')) await beQuiet(world)
+  const all = Promise.all(begun)
+  world.begun.push(all)
+  await untilGoingOn(`the steps ${moment.map(({ number }) => number).join()}`, all)
+  if (moment.some(({ kind }) => kind === 'quiet')) {
+    await until('all steps', Promise.all(world.begun.splice(0)), HOUR_MS)
+    await beQuiet(world)
+  }
   const [lost] = stray
   if (lost !== undefined) throw lost
   const [broken] = world.broken
-  if (broken !== undefined) throw broken
-}
-
-/** Time passes; the machine stands still if it is long. The service has then done what fell due. */
-export async function passUntil(world: World, at: number): Promise<void> {
-  const left = at - elapsed()
-  if (left > SOON_MS) standStill(left)
-  else if (left > 0) await pass(left)
-  await until('what fell due at the service', world.service.sandbox.advance({ to: Date.now() }), DAY_MS)
+  if (broken === undefined) return
+  // What the daemon logs of it comes a moment later.
+  await pass(MINUTE_MS)
+  throw new BrokenPromise(broken.promise, world.broken.map(({ message }) => message).join('\n'))
 }

@@ -2,19 +2,21 @@
 
 import { play } from './run.js'
 import type { Step } from './story.js'
+import type { Ground } from './world.js'
 
 /** @param heard hears how many steps are left, now and then */
 export async function shrink(
   seed: number,
   story: readonly Step[],
   promise: string,
+  groundOf: (seed: number) => Promise<Ground>,
   heard: (steps: number, runs: number) => void,
 ): Promise<readonly Step[]> {
   let left = story
   let runs = 0
   const fails = async (some: readonly Step[]): Promise<boolean> => {
     runs += 1
-    const { failure } = await play(seed, some)
+    const { failure } = await play(seed, some, groundOf)
     return failure?.promise === promise
   }
   for (let size = Math.ceil(left.length / 2); size >= 1; ) {

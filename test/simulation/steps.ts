@@ -3,16 +3,17 @@
 import { askByClient } from './checks/apps.js'
 import { audit } from './checks/audit.js'
 import type { Chance } from './machine/chance.js'
+import { lasting } from './machine/time.js'
 import { trace } from './machine/trace.js'
 import { sellLive } from './parts/live.js'
 import { operateSomething } from './parts/operator.js'
 import { FAILURES } from './parts/receivers.js'
-import { HOUR_MS, type Kind } from './story.js'
+import { type Fault, HOUR_MS, type Kind } from './story.js'
 import type { World } from './world.js'
 
 type Perform = (world: World, chance: Chance) => Promise<void>
 
-const STEPS: Readonly<Record<Exclude<Kind, 'quiet'>, Perform>> = {
+const STEPS: Readonly<Record<Exclude<Kind, 'quiet' | Fault>, Perform>> = {
   async act({ service }, chance) {
     const name = chance.pick(service.acts)
     const did = await service.act(name, chance)
@@ -28,21 +29,8 @@ const STEPS: Readonly<Record<Exclude<Kind, 'quiet'>, Perform>> = {
       reorder: chance.is(0.5),
     })
   },
-  async kill({ daemon }) {
-    daemon.die()
-    await daemon.start()
-  },
-  async 'kill at a statement'({ daemon }, chance) {
-    daemon.dieWithin(1 + chance.below(200))
-  },
-  async restart({ daemon }) {
-    await daemon.stop()
-    await daemon.start()
-  },
-  async 'disk full'({ daemon }, chance) {
-    daemon.disk.isFull = true
-    await new Promise((resolve) => setTimeout(resolve, chance.below(20_000)))
-    daemon.disk.isFull = false
+  async 'send again'({ service }) {
+    await service.sendAgain()
   },
   async reload({ daemon, settings, receivers }, chance) {
     settings.isTeamSilver = chance.is(0.5)
@@ -59,19 +47,21 @@ const STEPS: Readonly<Record<Exclude<Kind, 'quiet'>, Perform>> = {
   async receiver({ receivers }, chance) {
     const receiver = chance.pick(receivers)
     receiver.failAs(chance.pick(FAILURES))
-    setTimeout(() => receiver.recover(), chance.below(12 * 3_600_000))
+    setTimeout(() => receiver.recover(), chance.below(lasting(12 * HOUR_MS)))
   },
   ask: askByClient,
   audit,
   live: sellLive,
   async app({ apps }, chance) {
-    chance.pick(apps).restart(chance.is(0.5) ? 0 : chance.below(HOUR_MS))
-  },
-  async 'clock set'({ daemon }, chance) {
-    daemon.setSkew(chance.below(7_200_000) - 3_600_000)
+    chance.pick(apps).restart(chance.is(0.5) ? 0 : chance.below(lasting(HOUR_MS)))
   },
 }
 
-export function perform(world: World, kind: Exclude<Kind, 'quiet'>, chance: Chance): Promise<void> {
-  return STEPS[kind](world, chance)
+const isOwn = (kind: Kind): kind is keyof typeof STEPS => kind in STEPS
+
+export async function perform(world: World, kind: Exclude<Kind, 'quiet'>, chance: Chance): Promise<void> {
+  if (isOwn(kind)) return STEPS[kind](world, chance)
+  const fault = world.daemon.faults[kind]
+  if (fault === undefined) throw new Error(`The daemon of this world knows no ${kind}.`)
+  await fault(chance)
 }

@@ -1,30 +1,24 @@
-/* A world from a seed: the payments service, the daemon, and those who live with both. */
+/* A world from a seed: the payments service, the daemon or daemons, and those who live with both. */
 
 import { createHash } from 'node:crypto'
 import { rmSync } from 'node:fs'
-import { join } from 'node:path'
 import { EXAMPLE_POLICY } from '../../src/config/policy.js'
-import { migrate } from '../../src/store/migrate.js'
-import { openDatabase } from '../../src/store/sqlite/dialect.js'
 import { GUILD_ID } from '../platforms/discord-ids.js'
 import { createFolder } from '../setup/create-folder.js'
+import type { AtEnd } from '../world.js'
 import type { Probe } from './checks/audit.js'
-import { chanceOf, mixed, reseed } from './machine/chance.js'
-import { restartNetwork } from './machine/network.js'
-import { provideThreads } from './machine/threads.js'
-import { pass, restartTime, settled, until } from './machine/time.js'
+import { chanceOf, mixed } from './machine/chance.js'
+import { restartTime, until } from './machine/time.js'
 import { restartTrace } from './machine/trace.js'
 import { type SimulatedApp, startApp } from './parts/apps.js'
 import { type Communities, GROUP_ID, ROLES, startCommunities, TOKENS } from './parts/communities.js'
-import { createDaemonHost, type DaemonHost, type LogLine } from './parts/daemon.js'
-import { DAEMON_THREADS } from './parts/daemon-threads.js'
+import type { Daemon, DaemonOptions, LogLine } from './parts/daemon.js'
 import { LIVE_HOST, LIVE_SECRET, type LiveSales, noSales } from './parts/live.js'
 import { type ByHand, nothingByHand } from './parts/operator.js'
 import { RECEIVER_SECRET, type SimulatedReceiver, startReceiver } from './parts/receivers.js'
-import { type SimulatedService, startSimulatedService } from './parts/service.js'
+import { type ServiceOptions, type SimulatedService, startSimulatedService } from './parts/service.js'
 
-export const DAEMON = 'http://127.0.0.1:4680'
-const OPERATOR_KEY = 'lk_simulated_operator'
+export const OPERATOR_KEY = 'lk_simulated_operator'
 const APP_KEYS = { shop: 'lk_simulated_shop', blog: 'lk_simulated_blog' } as const
 const SECRETS = { v3: 'whsec_simulated_current', v2: 'whsec_simulated_legacy' } as const
 export const MINUTE_MS = 60_000
@@ -48,8 +42,33 @@ export class BrokenPromise extends Error {
   }
 }
 
+/** What a world is built on. */
+export interface Ground {
+  /** Where the daemon is asked, or either of two. */
+  readonly url: string
+  readonly serviceOptions: ServiceOptions
+  startDaemon(options: DaemonOptions): Promise<Daemon>
+  /** Time passes until then, and the service has begun what fell due. @param at since the story began */
+  reach(service: SimulatedService, at: number): Promise<void>
+  /** The service has done all that fell due, whatever held it back. Nothing holds back more any more. */
+  catchUp(service: SimulatedService): Promise<void>
+  /** Whether an answer may have changes beyond its cursor: those of writers beside one that has not ended yet. */
+  readonly mayRunAhead: boolean
+  /** Which errors a daemon may log, beside those for which each world gives it reason. */
+  readonly expectedErrors: readonly RegExp[]
+  /** Takes what ends it. */
+  readonly atEnd: AtEnd
+  /** Ends all that was begun in it. */
+  end(): Promise<void>
+}
+
 export interface World {
-  readonly daemon: DaemonHost
+  readonly ground: Ground
+  /** Where the daemon is asked, or either of two. */
+  readonly url: string
+  readonly daemon: Daemon
+  /** What the steps have begun. */
+  readonly begun: Promise<unknown>[]
   readonly service: SimulatedService
   readonly settings: Settings
   readonly byHand: ByHand
@@ -99,63 +118,57 @@ const USUAL: Settings = {
   },
 }
 
-let template: string | null = null
-
-/** Made once: what each world begins with. */
-export async function prepareWorlds(): Promise<() => void> {
-  const folder = createFolder()
-  template = join(folder, 'template.db')
-  const db = openDatabase(template, { readOnly: false })
-  const done = migrate(db).then(() => db.destroy())
-  await until('the schema', done, MINUTE_MS)
-  provideThreads(DAEMON_THREADS)
-  return () => rmSync(folder, { recursive: true, force: true })
-}
-
-export async function createWorld(seed: number, heard: ((line: string) => void) | null): Promise<World> {
+export async function createWorld(
+  seed: number,
+  heard: ((line: string) => void) | null,
+  ground: Ground,
+): Promise<World> {
+  const { url } = ground
   restartTime()
-  restartNetwork()
   restartTrace(heard)
-  reseed(mixed(seed, 3))
   const folder = createFolder()
   const settings = { ...USUAL }
   const broken: BrokenPromise[] = []
   const onLog = ({ level, msg, ...fields }: LogLine): void => {
     if (level !== 'error' && level !== 'fatal') return
-    if (EXPECTED_ERRORS.some((one) => one.test(`${msg} ${JSON.stringify(fields)}`))) return
+    if (
+      [...EXPECTED_ERRORS, ...ground.expectedErrors].some((one) =>
+        one.test(`${msg} ${JSON.stringify(fields)}`),
+      )
+    )
+      return
     broken.push(new BrokenPromise('nothing unexpected is logged', `${msg} ${JSON.stringify(fields)}`))
   }
   const report = (error: unknown): void =>
     void broken.push(
       new BrokenPromise('nothing fails', error instanceof Error ? `${error.stack}` : String(error)),
     )
-  if (template === null) throw new Error('prepareWorlds comes first')
   const endpoints = [
-    { url: `${DAEMON}/webhooks/sandbox`, secret: SECRETS.v3, generation: 'v3' },
-    { url: `${DAEMON}/webhooks/sandbox-legacy`, secret: SECRETS.v2, generation: 'v2' },
+    { url: `${url}/webhooks/sandbox`, secret: SECRETS.v3, generation: 'v3' },
+    { url: `${url}/webhooks/sandbox-legacy`, secret: SECRETS.v2, generation: 'v2' },
   ] as const
   const service = await until(
     'the start of the service',
-    startSimulatedService('sandbox', seed, endpoints, report),
+    startSimulatedService('sandbox', seed, { ...ground.serviceOptions, endpoints }, report),
     MINUTE_MS,
   )
-  const communities = await until('the start of the platforms', startCommunities(), MINUTE_MS)
+  const communities = await until('the start of the platforms', startCommunities(ground.atEnd), MINUTE_MS)
   const chances = chanceOf(mixed(seed, 4))
   const receivers = [
-    await until('a receiver', startReceiver('app', chances), MINUTE_MS),
-    await until('a receiver', startReceiver('crm', chances), MINUTE_MS),
+    await until('a receiver', startReceiver('app', chances, ground.atEnd), MINUTE_MS),
+    await until('a receiver', startReceiver('crm', chances, ground.atEnd), MINUTE_MS),
   ]
   const config = () => configOf(settings, service, communities, receivers)
-  const daemon = createDaemonHost({ folder, template, config, onLog, onFailure: report })
-  await until('the start of the daemon', daemon.start(), MINUTE_MS)
+  const starting = ground.startDaemon({ folder, config, onLog, onFailure: report })
+  const daemon = await until('the start of the daemon', starting, MINUTE_MS)
   const apps = [
-    await until('an app', startApp('shop', DAEMON, APP_KEYS.shop, 1_000), MINUTE_MS),
-    await until('an app', startApp('blog', DAEMON, APP_KEYS.blog, 4), MINUTE_MS),
+    await until('an app', startApp('shop', url, APP_KEYS.shop, 1_000), MINUTE_MS),
+    await until('an app', startApp('blog', url, APP_KEYS.blog, 4), MINUTE_MS),
   ]
   const ask = async (path: string, init: RequestInit) => {
     try {
       const headers = { Authorization: `Bearer ${OPERATOR_KEY}`, ...init.headers }
-      const response = await fetch(`${DAEMON}${path}`, { ...init, headers })
+      const response = await fetch(`${url}${path}`, { ...init, headers })
       const text = await response.text()
       if (path.includes('environment=sandbox') && text.includes(LIVE_HOST))
         broken.push(new BrokenPromise('environments never meet', `${path} ${text}`))
@@ -167,7 +180,10 @@ export async function createWorld(seed: number, heard: ((line: string) => void) 
   }
 
   return {
+    ground,
+    url,
     daemon,
+    begun: [],
     service,
     settings,
     byHand: nothingByHand(),
@@ -190,12 +206,9 @@ export async function createWorld(seed: number, heard: ((line: string) => void) 
     upload: (path, body) =>
       ask(path, { method: 'POST', headers: { 'Content-Type': 'application/x-ndjson' }, body }),
     async end() {
-      daemon.end()
+      await until('the end of the daemon', daemon.end(), MINUTE_MS)
       for (const app of apps) app.end()
       await until('the end of the service', service.sandbox.stop(), MINUTE_MS)
-      // What libraries keep between requests ends by itself: the next world finds nothing of it.
-      await pass(10 * MINUTE_MS)
-      await settled()
       rmSync(folder, { recursive: true, force: true })
     },
   }

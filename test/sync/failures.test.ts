@@ -1,5 +1,8 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
+import { LatchkeyError } from '../../src/errors.js'
 import { ActionRequiredError, RetryableError } from '../../src/sync/platform.js'
+import type { WriteSync } from '../../src/sync/writes.js'
 import { GOLD, HOUR, NOON, SILVER, type Syncing, syncing } from './syncing.js'
 
 const UNHEARD = new RetryableError('unreachable', 'No answer.')
@@ -251,6 +254,34 @@ it('an adapter that throws what it should not is told in the log without its wor
   community.meet(() => null)
   pass(HOUR)
   expect(await sync.run()).toMatchObject({ given: 1 })
+})
+
+it('a call that is under way is not made again, although the store fails meanwhile', async () => {
+  const { community, start, writeSync } = await withCustomers(2)
+  let isFailing = true
+  const failing: WriteSync = (name, change) => {
+    if (name !== 'stepMemberships' || !isFailing) return writeSync(name, change)
+    isFailing = false
+    return Promise.reject(new LatchkeyError('store_unavailable', 'The store cannot be written now.'))
+  }
+  const { promise: released, resolve: release } = Promise.withResolvers<null>()
+  const { promise: askedAgain, resolve: askAgain } = Promise.withResolvers<void>()
+  let asked = 0
+  community.meet(({ call, accountId }) => {
+    if (accountId !== '11' || call !== 'observe') return null
+    asked += 1
+    if (asked === 2) askAgain()
+    return released
+  })
+  const sync = await start({ writeSync: failing })
+  const failed = sync.run().catch(() => {})
+  const next = sync.run()
+  await Promise.race([askedAgain, wait(500)])
+  expect(asked).toBe(1)
+  release(null)
+  await failed
+  await next
+  expect(community.membersOf(GOLD)).toEqual(['10', '11'])
 })
 
 it('at most as many calls are under way as the platform bears', async () => {

@@ -101,6 +101,8 @@ export function createLease(db: Db, options: PostgresOptions, name: string) {
   let heldUntil = 0
   const isHeld = () => performance.now() < heldUntil
   let look = () => {}
+  let isReleased = false
+  let claiming: Promise<unknown> = Promise.resolve()
 
   const value = sql`concat(${holder}::text, ' ', ${now} + ${LEASE_MS}::bigint)`
 
@@ -121,7 +123,13 @@ export function createLease(db: Db, options: PostgresOptions, name: string) {
   }
 
   /** @param isOver of the lease of another */
-  async function claim(isOver: RawBuilder<unknown> = HAS_ENDED): Promise<boolean> {
+  function claim(isOver: RawBuilder<unknown> = HAS_ENDED): Promise<boolean> {
+    const claimed = claimNow(isOver)
+    claiming = claimed.catch(() => {})
+    return claimed
+  }
+
+  async function claimNow(isOver: RawBuilder<unknown>): Promise<boolean> {
     const from = performance.now()
     const isClaimed = await beside(db, async (trx) => (await renewIn(trx)) || (await takeIn(trx, isOver)))
     // It may have ended meanwhile, and what its holder does with it.
@@ -153,7 +161,11 @@ export function createLease(db: Db, options: PostgresOptions, name: string) {
   }
 
   async function release(): Promise<void> {
+    isReleased = true
+    look = () => {}
     clearTimeout(timer)
+    // It may be ours only then.
+    await claiming
     clearTimeout(ending)
     if (heldUntil === 0) return
     heldUntil = 0
@@ -180,7 +192,7 @@ export function createLease(db: Db, options: PostgresOptions, name: string) {
       const renew = async (): Promise<void> => {
         // An unreachable database: it is ours until its end.
         await claimUnrenewed().catch(() => {})
-        timer = setTimeout(() => void renew(), RENEW_MS)
+        if (!isReleased) timer = setTimeout(() => void renew(), RENEW_MS)
       }
       timer = setTimeout(() => void renew())
     },

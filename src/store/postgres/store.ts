@@ -37,7 +37,11 @@ export async function openPostgresStore<Writer extends { close(): Promise<void> 
   const own = randomUUID()
   const writer = openWriter(openPostgres(options, 'write', { announcing: own }))
   const reader = openReader(options, onBroken)
-  const quiet = openPostgres({ ...options, statementTimeoutMs: LEASE_STATEMENT_MS }, 'write', { most: 1 })
+  const quiet = openPostgres({ ...options, statementTimeoutMs: LEASE_STATEMENT_MS }, 'write', {
+    most: 1,
+    // Requests ask whether a lease is taken, too.
+    errorFor: (cause) => unavailable('read', cause),
+  })
   return {
     file: placeIn(options.url),
     bytes: async () => {

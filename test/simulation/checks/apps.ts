@@ -1,6 +1,7 @@
 /* What apps are told, beside what the daemon says when it is asked. */
 
 import type { Chance } from '../machine/chance.js'
+import { lasting, times } from '../machine/time.js'
 import { trace } from '../machine/trace.js'
 import { endBriefGrant, grantBriefly, pause } from '../parts/operator.js'
 import { HOUR_MS } from '../story.js'
@@ -32,15 +33,15 @@ export async function askByClient(world: World, chance: Chance): Promise<void> {
   // So that there is something in its cache.
   await told()
   if (isEndedByHand) await endBriefGrant(world, customerId, productId)
-  for (let times = 1 + chance.below(3); times > 0; times -= 1) {
+  for (let left = times(1 + chance.below(3)); left > 0; left -= 1) {
     const before = await ask()
-    await pause(NOTICED_MS + TIMEOUT_MS + chance.below(20_000))
+    await pause(NOTICED_MS + TIMEOUT_MS + lasting(chance.below(20_000)))
     const said = await told()
     const now = Date.now()
     const after = await ask()
     trace(`${app.name} is told ${said?.active}: ${before}, ${after}`)
     if (said?.active !== true) continue
-    if (said.until !== null && Date.parse(said.until) + ROUNDING_MS <= now && daemon.isRight()) {
+    if (said.until !== null && Date.parse(said.until) + ROUNDING_MS <= now && daemon.isClockRight()) {
       world.broken.push(
         new BrokenPromise('no app shows access after its end', `${customerId} ${productId} ${said.until}`),
       )

@@ -7,7 +7,7 @@ import { replaceChance } from './chance.js'
 import { replaceDisk } from './disk.js'
 import { replaceNetwork } from './network.js'
 import { replaceThreads } from './threads.js'
-import { replaceTime } from './time.js'
+import { replaceTime } from './virtual-time.js'
 
 replaceTime()
 replaceChance()

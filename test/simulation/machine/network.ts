@@ -10,8 +10,8 @@ import type net from 'node:net'
 import { Duplex } from 'node:stream'
 import { drawn } from './chance.js'
 import { currentProcess, runAs, type SimulatedProcess } from './processes.js'
-import { elapsed, later } from './time.js'
 import { trace } from './trace.js'
+import { elapsed, later } from './virtual-time.js'
 
 const require = createRequire(import.meta.url)
 const nodeNet = require('node:net') as typeof net & Record<string, unknown>
@@ -29,22 +29,12 @@ interface Listening {
 
 /** By port, or by the path of a socket. */
 const listening = new Map<string, Listening>()
-/** Ports to which nobody gets through. */
-const cutOff = new Set<string>()
 let nextPort = FIRST_PORT
 let sockets = 0
 
 export function restartNetwork(): void {
   listening.clear()
-  cutOff.clear()
   nextPort = FIRST_PORT
-}
-
-/** From now on nobody gets through to a server, or they do again. */
-export function setReachable(url: string, isReachable: boolean): void {
-  const { port } = new URL(url)
-  if (isReachable) cutOff.delete(port)
-  else cutOff.add(port)
 }
 
 /** Mostly at once; now and then a packet is late. */
@@ -200,7 +190,7 @@ const placeOf = (asked: { readonly port?: number | string | null; readonly path?
 /** The server's end of a new connection, whose other end is `end`; null: nobody listens there. */
 function accept(place: string, end: End): VirtualSocket | null {
   const found = listening.get(place)
-  if (found === undefined || cutOff.has(place) || found.owner?.isDead) return null
+  if (found === undefined || found.owner?.isDead) return null
   const { server, owner } = found
   const socket = new VirtualSocket(owner, true)
   socket.way = wayTo(end)

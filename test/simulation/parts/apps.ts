@@ -1,8 +1,7 @@
 /* The merchant's apps, which ask who may use what by the client, and follow the changes. */
 
 import { type Access, type Change, type Client, createClient } from '../../../src/client/client.js'
-import { createProcess, KilledError, kill, runAs } from '../machine/processes.js'
-import { later } from '../machine/time.js'
+import { createProcess, KilledError, kill, runAs, type SimulatedProcess } from '../machine/processes.js'
 
 export interface SimulatedApp {
   readonly name: string
@@ -43,11 +42,18 @@ export async function startApp(
     onUnknown: () => {},
   } as const
   /** Where it follows from, as long as it has seen no change. */
-  const { cursor: beginning } = (await runAs(first, () => createClient(options).list(NOBODY))) as Access
+  const { cursor: beginning } = (await runAs(first, () => createMortal(first).list(NOBODY))) as Access
   kill(first)
   let isOver = false
   let client: Client
   begin()
+
+  /** Whose streams end with its process. */
+  function createMortal(own: SimulatedProcess): Client {
+    const made = createClient(options)
+    own.onDeath.add(made.close)
+    return made
+  }
 
   function begin(): void {
     if (isOver || !owner.isDead) return
@@ -55,7 +61,7 @@ export async function startApp(
     const own = createProcess(`${name} ${lives}`)
     owner = own
     client = runAs(own, () => {
-      const made = createClient(options)
+      const made = createMortal(own)
       const after = seen.at(-1)?.cursor ?? beginning
       const watching = made.watch((change) => void seen.push(change), after === null ? {} : { after })
       watching.catch((error: unknown) => {
@@ -87,7 +93,7 @@ export async function startApp(
     restart(afterMs) {
       kill(owner)
       if (afterMs === 0) begin()
-      else later(afterMs, null, begin)
+      else setTimeout(begin, afterMs)
     },
     begin,
     end() {

@@ -9,10 +9,10 @@ import {
   startTelegram,
   BOT_TOKEN as TELEGRAM_TOKEN,
 } from '../../platforms/telegram-server.js'
+import type { AtEnd } from '../../world.js'
 import type { Chance } from '../machine/chance.js'
-import { setReachable } from '../machine/network.js'
 import { createProcess, runAs } from '../machine/processes.js'
-import { elapsed } from '../machine/time.js'
+import { elapsed, lasting } from '../machine/time.js'
 import { trace } from '../machine/trace.js'
 
 export const TOKENS = { discord: BOT_TOKEN, telegram: TELEGRAM_TOKEN } as const
@@ -40,8 +40,7 @@ export interface Communities {
   recover(): Promise<void>
 }
 
-export async function startCommunities(): Promise<Communities> {
-  const atEnd = (): void => {}
+export async function startCommunities(atEnd: AtEnd): Promise<Communities> {
   const changes: (AuditEntry & { readonly at: number })[] = []
   const onEntry = (entry: AuditEntry): void => void changes.push({ ...entry, at: elapsed() })
   const discordOwner = createProcess('discord')
@@ -101,17 +100,17 @@ export async function startCommunities(): Promise<Communities> {
       void discord.setState(
         chance.pick(['hang', 'hang-in-body', 'lose-answers', 'lose-answers', { status: 502 }]),
       ),
-    'discord is slow': (chance) => void discord.setState({ slowMs: chance.below(20_000) }),
-    'discord is unreachable': () => setReachable(discord.url, false),
+    'discord is slow': (chance) => void discord.setState({ slowMs: chance.below(lasting(20_000)) }),
+    'discord is unreachable': () => void discord.setState('refuse'),
     'discord limits': (chance) =>
       discord.limit({
         scope: chance.pick(['user', 'shared', 'global', 'network']),
-        seconds: 1 + chance.below(120),
+        seconds: 1 + chance.below(lasting(120_000) / 1_000),
       }),
     'telegram is down': () => {
       telegram.isDown = true
     },
-    'telegram limits': (chance) => telegram.limit(1 + chance.below(120)),
+    'telegram limits': (chance) => telegram.limit(1 + chance.below(lasting(120_000) / 1_000)),
     'telegram loses answers': (chance) =>
       telegram.fail({ answer: chance.pick(['close', 'foreign']), times: 1 + chance.below(4), isDone: true }),
     'platforms recover': () => void recover(),
@@ -119,7 +118,6 @@ export async function startCommunities(): Promise<Communities> {
   const acts = Object.entries({ ...staff, ...members, ...outages })
 
   async function recover(): Promise<void> {
-    setReachable(discord.url, true)
     telegram.isDown = false
     await discord.setState('up')
   }

@@ -7,7 +7,7 @@ import { signBody } from '../../../src/provider/signature.js'
 import { sentEvent } from '../../stories.js'
 import type { Chance } from '../machine/chance.js'
 import { trace } from '../machine/trace.js'
-import { DAEMON, type Json, type World } from '../world.js'
+import type { Json, World } from '../world.js'
 import { communityIdOf, OUTSIDERS, PEOPLE } from './communities.js'
 
 export const LIVE_SECRET = 'whsec_simulated_elsewhere'
@@ -72,7 +72,7 @@ function eventOf(payment: string, { customerId, productId }: Sale, id: string, t
 }
 
 /** Sends what waits, each once more. */
-export async function deliverLive({ live }: World): Promise<void> {
+export async function deliverLive({ url, live }: World): Promise<void> {
   for (const event of live.unsent.splice(0)) {
     const timestamp = String(Math.floor(Date.now() / 1_000))
     const headers = {
@@ -81,7 +81,7 @@ export async function deliverLive({ live }: World): Promise<void> {
       'X-Webhook-Signature': signBody(LIVE_SECRET, timestamp, Buffer.from(event.body)),
     }
     const { body } = event
-    const status = await fetch(`${DAEMON}/webhooks/live`, { method: 'POST', headers, body }).then(
+    const status = await fetch(`${url}/webhooks/live`, { method: 'POST', headers, body }).then(
       (response) => response.status,
       () => 0,
     )

@@ -1,6 +1,7 @@
 /* The merchant's operator, who changes things by hand, and asks again until something is done. */
 
 import type { Chance } from '../machine/chance.js'
+import { elapsed, lasting } from '../machine/time.js'
 import { trace } from '../machine/trace.js'
 import { HOUR_MS } from '../story.js'
 import type { Json, World } from '../world.js'
@@ -14,14 +15,17 @@ export interface ByHand {
   readonly erased: Set<string>
   /** Granted for a while. */
   readonly brief: Set<string>
-  /** When removals were confirmed, in milliseconds since the world began. */
+  /** When removals were confirmed, and when somebody was erased, in milliseconds since the world began. */
   readonly confirmedAt: number[]
+  readonly erasedAt: number[]
   /** An export that the operator has kept. */
   exported: readonly string[] | null
   /** Whether old messages were sent again. */
   replayed: boolean
   /** How many there were. */
   acts: number
+  /** The end of what is being done about each customer's access. */
+  readonly turns: Map<string, Promise<unknown>>
 }
 
 export const nothingByHand = (): ByHand => ({
@@ -30,9 +34,11 @@ export const nothingByHand = (): ByHand => ({
   erased: new Set(),
   brief: new Set(),
   confirmedAt: [],
+  erasedAt: [],
   exported: null,
   replayed: false,
   acts: 0,
+  turns: new Map(),
 })
 
 /** Before asking again. */
@@ -46,7 +52,7 @@ export async function insist(world: World, words: string, body?: unknown, header
   for (let tries = 0; tries < TRIES; tries += 1) {
     const answer = await world.operate(words, body, headers)
     if (answer.status !== 0 && answer.status !== 429 && answer.status < 500) return answer
-    await pause(AGAIN_MS)
+    await pause(lasting(AGAIN_MS))
   }
   return { status: 0, json: null }
 }
@@ -65,7 +71,7 @@ export async function finishJob(world: World, words: string, body: unknown, at: 
   for (let tries = 0; tries < TRIES; tries += 1) {
     const begun = await insist(world, words, body)
     if (begun.status === 409) {
-      await pause(AGAIN_MS)
+      await pause(lasting(AGAIN_MS))
       continue
     }
     if (begun.status !== 202) return null
@@ -74,7 +80,7 @@ export async function finishJob(world: World, words: string, body: unknown, at: 
       const { status, json } = await insist(world, `GET ${path}`)
       if (status !== 200) return null
       if (json.state !== 'running') return json
-      await pause(1_000)
+      await pause(lasting(1_000))
     }
   }
   return null
@@ -175,6 +181,7 @@ const ACTS: Readonly<Record<string, Act>> = {
   },
   async erase(world, customer, chance) {
     if (!chance.is(0.6)) return
+    world.byHand.erasedAt.push(elapsed())
     // The service may forget it first.
     await world.service.addresses()
     const answer = await insist(world, `DELETE /customers/${customer}?${ENV}`, { reason: 'asked to' })
@@ -222,13 +229,13 @@ const ACTS: Readonly<Record<string, Act>> = {
     const to = new Date(Date.now()).toISOString()
     await insist(world, `POST /sync/messages/replay?${ENV}`, {
       webhook,
-      from: '2026-01-01T00:00:00.000Z',
+      from: '2020-01-01T00:00:00.000Z',
       to,
     })
   },
   async 'sync paused'(world, _, chance) {
     await insist(world, 'POST /sync/pause', {})
-    await pause(chance.below(120_000))
+    await pause(chance.below(lasting(120_000)))
     await insist(world, 'POST /sync/resume', {})
   },
   async sweep(world) {
@@ -241,6 +248,9 @@ const ACTS: Readonly<Record<string, Act>> = {
     await world.download('/metrics')
   },
 }
+
+/** What decides access: about one customer it is done one after the other, so that it is known what came last. */
+const IN_TURN = ['grant', 'revoke', 'block', 'unblock']
 
 /** Only who is linked has roles, so this comes more often than the rest. */
 const LINKING_SHARE = 0.3
@@ -262,5 +272,10 @@ export async function operateSomething(world: World, chance: Chance): Promise<vo
   if (customers.length === 0) return
   const customer = chance.pick(customers)
   trace(`operator ${name} ${customer}`)
-  await act(world, customer, chance)
+  const { turns } = world.byHand
+  const before = IN_TURN.includes(name) ? turns.get(customer) : undefined
+  const done =
+    before === undefined ? act(world, customer, chance) : before.then(() => act(world, customer, chance))
+  if (IN_TURN.includes(name)) turns.set(customer, done)
+  await done
 }

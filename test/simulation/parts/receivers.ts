@@ -4,8 +4,10 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { verify, WebhookError } from '../../../src/client/webhooks.js'
+import type { AtEnd } from '../../world.js'
 import type { Chance } from '../machine/chance.js'
 import { createProcess, runAs } from '../machine/processes.js'
+import { lasting } from '../machine/time.js'
 
 export interface TakenMessage {
   readonly id: string
@@ -33,7 +35,7 @@ export type Failure = (typeof FAILURES)[number]
 export const RECEIVER_SECRET = `whsec_${Buffer.from('what the daemon and its receivers know').toString('base64')}`
 const TOO_LATE_MS = 20_000
 
-export async function startReceiver(id: string, chance: Chance): Promise<SimulatedReceiver> {
+export async function startReceiver(id: string, chance: Chance, atEnd: AtEnd): Promise<SimulatedReceiver> {
   const taken: TakenMessage[] = []
   const refused: string[] = []
   let failure: Failure | null = null
@@ -52,10 +54,13 @@ export async function startReceiver(id: string, chance: Chance): Promise<Simulat
       if (met === 'silence') return
       if (met === 'cut') return void req.socket.destroy()
       if (met === 'error') return void res.writeHead(500).end()
-      if (met === 'limit') return void res.writeHead(429, { 'retry-after': String(chance.below(300)) }).end()
+      if (met === 'limit')
+        return void res
+          .writeHead(429, { 'retry-after': String(chance.below(lasting(300_000) / 1_000)) })
+          .end()
       taken.push({ id: message.id, cursor, customerId, productId })
       // After it has taken it: nobody else can keep the order of one that takes it later.
-      if (met === 'slow') await new Promise((resolve) => setTimeout(resolve, TOO_LATE_MS))
+      if (met === 'slow') await new Promise((resolve) => setTimeout(resolve, lasting(TOO_LATE_MS)))
       res.writeHead(204).end()
     } catch (error) {
       // A machine that slept sends what it signed before.
@@ -70,6 +75,10 @@ export async function startReceiver(id: string, chance: Chance): Promise<Simulat
     return once(server, 'listening')
   })
   await listening
+  atEnd(() => {
+    server.close()
+    server.closeAllConnections()
+  })
   return {
     id,
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`,

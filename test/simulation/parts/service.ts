@@ -1,5 +1,6 @@
 /* The payments service of one environment, with the buyers and banks that act on it. */
 
+import pLimit from 'p-limit'
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../../src/sandbox/sandbox.js'
 import {
   actsOf,
@@ -12,7 +13,7 @@ import {
 import type { Answer, Json, Service } from '../../sandbox/service.js'
 import { type Chance as Drawing, mixed } from '../machine/chance.js'
 import { createProcess, runAs } from '../machine/processes.js'
-import { BEGINNING, wallTime } from '../machine/time.js'
+import { wallTime } from '../machine/time.js'
 
 export interface SimulatedService extends Pick<Service, 'call' | 'data'> {
   readonly sandbox: Sandbox
@@ -34,23 +35,26 @@ export interface SimulatedService extends Pick<Service, 'call' | 'data'> {
   addresses(): Promise<ReadonlyMap<string, ReadonlySet<string>>>
 }
 
+/** What differs from world to world. */
+export type ServiceOptions = Pick<SandboxOptions, 'from' | 'endpoints' | 'retryDelaysMs' | 'timeoutMs'>
+
 const CUSTOMERS = 12
+const sideBySide = pLimit(16)
 /** Of each list, the newest ones: things happen to these. */
 const REMEMBERED = 40
 
 export async function startSimulatedService(
   name: string,
   seed: number,
-  endpoints: SandboxOptions['endpoints'],
+  options: ServiceOptions,
   report: (error: unknown) => void,
 ): Promise<SimulatedService> {
   const owner = createProcess(name)
   const sandbox = await (runAs(owner, () =>
     startSandbox({
-      from: BEGINNING,
       seed: mixed(seed, 1) % 1_000_000,
       key: `sk_sandbox_${name}`,
-      ...(endpoints && { endpoints }),
+      ...options,
       clock: wallTime,
       report,
     }),
@@ -64,8 +68,8 @@ export async function startSimulatedService(
     call: (words, body, headers) =>
       service.call(words === 'POST /sandbox/clock/advance' ? 'GET /sandbox/clock' : words, body, headers),
   }
-  const options = { seed, customers: CUSTOMERS, months: 0, pace: 0, swapsPlans: true }
-  const actsWith = (chance: Chance) => actsOf(unhurried, chance, products, ledger, options)
+  const year = { seed, customers: CUSTOMERS, months: 0, pace: 0, swapsPlans: true }
+  const actsWith = (chance: Chance) => actsOf(unhurried, chance, products, ledger, year)
   const first = async (path: string): Promise<readonly Json[]> =>
     (await service.data(`GET ${path}?limit=${REMEMBERED}`)).items
   let lookedAt = Number.NEGATIVE_INFINITY
@@ -87,10 +91,9 @@ export async function startSimulatedService(
     async sendAgain() {
       let count = 0
       for (const status of ['failed', 'dropped']) {
-        for (const { id } of await everyItem(service, '/sandbox/deliveries', `status=${status}&limit=100`)) {
-          await service.data(`POST /sandbox/deliveries/${id}/send`)
-          count += 1
-        }
+        const lost = await everyItem(service, '/sandbox/deliveries', `status=${status}&limit=100`)
+        await sideBySide.map(lost, ({ id }) => service.data(`POST /sandbox/deliveries/${id}/send`))
+        count += lost.length
       }
       return count
     },
