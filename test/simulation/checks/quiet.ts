@@ -26,6 +26,7 @@ export async function beQuiet(world: World): Promise<void> {
   await pass(2 * MINUTE_MS)
   // What was acknowledged counts at once, whoever is asked.
   await until('the truth', assertTruth(world), MINUTE_MS)
+  await until('the answers', assertAlike(world), MINUTE_MS)
   await until('the other environment', assertApart(world), MINUTE_MS)
   await until('the verification', assertVerified(world), HOUR_MS)
   await untilHolds(() => assertFollowed(world))
@@ -114,6 +115,24 @@ async function assertTruth(world: World): Promise<void> {
   if (missing.length + extra.length === 0) return
   const what = `missing ${missing.join(', ') || 'nothing'}; given without reason ${extra.join(', ') || 'nothing'}`
   throw new BrokenPromise('access equals the truth', what)
+}
+
+/** Of two daemons, each is asked so. */
+const ASKED_TIMES = 3
+
+/** Whoever is asked about a customer, nobody answers what was true before. */
+async function assertAlike(world: World): Promise<void> {
+  const given = await givenAccess(world)
+  for (const customerId of await world.service.buyers()) {
+    for (let times = 0; times < ASKED_TIMES; times += 1) {
+      const { status, json } = await world.operate(`GET /entitlements/${customerId}?${ENV}`)
+      for (const { productId, active } of status === 200 ? json.entitlements : []) {
+        const what = `${customerId} ${productId}`
+        if (active !== given.has(what) && !world.byHand.brief.has(what))
+          throw new BrokenPromise('answers are alike', `${what} is said to be ${active}`)
+      }
+    }
+  }
 }
 
 /** All that an export holds, readable. */
