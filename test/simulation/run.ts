@@ -1,6 +1,6 @@
 /* Plays a story in its world, and says what came of it. */
 
-import { beQuiet } from './checks/quiet.js'
+import { assertSmall, beQuiet } from './checks/quiet.js'
 import { chanceOf } from './machine/chance.js'
 import { isOfKilled } from './machine/processes.js'
 import { elapsed, pass, until, untilGoingOn } from './machine/time.js'
@@ -39,6 +39,7 @@ export async function play(
   try {
     world = await createWorld(seed, heard, ground)
     for (const moment of momentsOf(story)) await playMoment(world, moment, stray)
+    await assertSmall(world)
   } catch (error) {
     const promise = error instanceof BrokenPromise ? error.promise : 'nothing fails'
     const message = error instanceof Error ? (error.stack ?? error.message) : String(error)
@@ -46,11 +47,12 @@ export async function play(
     trace(`failed: ${promise}`)
   }
   const { hash, lines } = traceSoFar()
-  try {
-    await world?.end()
-    await ground.end()
-  } catch (error) {
-    failure ??= { promise: 'the world ends', message: String(error), at: elapsed() }
+  for (const one of [world, ground]) {
+    try {
+      await one?.end()
+    } catch (error) {
+      failure ??= { promise: 'the world ends', message: String(error), at: elapsed() }
+    }
   }
   process.off('unhandledRejection', onStray)
   process.off('uncaughtException', onStray)

@@ -162,7 +162,28 @@ type Callback = (...args: unknown[]) => void
 /** One timer that a library shares among all who load it: it belongs to none of them. */
 const SHARED = 'onTick'
 
-class Timer {
+/** It keeps no process alive: that waits for the end of the world. */
+abstract class Handle {
+  abstract close(): unknown
+
+  ref(): this {
+    return this
+  }
+
+  unref(): this {
+    return this
+  }
+
+  hasRef(): boolean {
+    return true
+  }
+
+  [Symbol.dispose](): void {
+    this.close()
+  }
+}
+
+class Timer extends Handle {
   readonly #ms: number
   readonly #repeats: boolean
   readonly #run: () => void
@@ -170,6 +191,7 @@ class Timer {
   #waiting: Waiting
 
   constructor(callback: Callback, ms: unknown, args: unknown[], repeats: boolean) {
+    super()
     const asked = Math.trunc(Number(ms))
     this.#ms = asked >= 1 && asked < 2 ** 31 ? asked : 1
     this.#repeats = repeats
@@ -192,57 +214,26 @@ class Timer {
     return this
   }
 
-  ref(): this {
-    return this
-  }
-
-  unref(): this {
-    return this
-  }
-
-  hasRef(): boolean {
-    return true
-  }
-
   [Symbol.toPrimitive](): number {
     return this.#waiting.order
   }
-
-  [Symbol.dispose](): void {
-    this.close()
-  }
 }
 
-class Immediate {
+class Immediate extends Handle {
   readonly #waiting: Waiting
 
   constructor(callback: Callback, args: unknown[]) {
+    super()
     this.#waiting = later(0, currentProcess(), () => callback(...args))
   }
 
   close(): void {
     this.#waiting.isOver = true
   }
-
-  ref(): this {
-    return this
-  }
-
-  unref(): this {
-    return this
-  }
-
-  hasRef(): boolean {
-    return true
-  }
-
-  [Symbol.dispose](): void {
-    this.close()
-  }
 }
 
 function clear(timer: unknown): void {
-  if (timer instanceof Timer || timer instanceof Immediate) timer.close()
+  if (timer instanceof Handle) timer.close()
 }
 
 interface WaitOptions {
