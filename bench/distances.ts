@@ -18,8 +18,8 @@ import { createWorkFolder, syncMicros } from './work-folder.js'
  * long, beside another version in the same run. Nothing but the way is made longer: load, daemons and database share the
  * machine.
  *
- *   node --import ./scripts/typescript.js bench/distances.ts --against F [--rounds 2] [--seconds 4] [--writers 4]
- *                               [--subscriptions 2000] [--part 1: only one of them] [--folder F] [--url postgres://...]
+ *   node --import ./scripts/typescript.js bench/distances.ts --against F [--rounds 2] [--seconds 3] [--writers 4]
+ *                               [--subscriptions 10000] [--part 1: only one of them] [--folder F] [--url postgres://...]
  */
 
 const OTHER = 'the other'
@@ -30,13 +30,16 @@ const EVERY_PART = 100
 const machine = machineNow()
 const { folder, url, against, numbers } = readOptions({
   rounds: 2,
-  seconds: 4,
+  seconds: 3,
   writers: 4,
-  subscriptions: 2_000,
+  subscriptions: 10_000,
   part: EVERY_PART,
 })
 const { rounds, seconds, writers, subscriptions, part } = numbers
 if (against === undefined) throw new Error('--against names the folder where another version is built.')
+
+/** So short that the one subscription has about as many events at the end. */
+const HOT = { subscriptions: 1, events: 40, seconds: 1 }
 
 interface Cell {
   readonly delayMs: number
@@ -54,6 +57,10 @@ interface Store {
 }
 
 let started = 0
+const databases: string[] = []
+
+/** Of a round of the fastest. */
+const secondsOf = (cell: Cell): number => (cell.subscriptions === HOT.subscriptions ? HOT.seconds : seconds)
 
 async function startDaemons(store: Store, { delayMs, daemons }: Cell, use: Use): Promise<RunningServer> {
   const direct = new URL(store.databaseUrl)
@@ -84,11 +91,11 @@ async function measureCell(load: LoadGenerator, stores: readonly Store[], cell: 
       const workload = { kind: 'renewals', subscriptions: cell.subscriptions } as const
       contestants.push({ name: store.name, server, workload })
     }
-    // Rounds of about the same time: as many requests as the slowest answers then.
+    // As many from each, for a subscription with more events takes longer; and so many that the fastest gets going, too.
     const trial = { rounds: 1, warmUp: cell.senders, requests: 3 * cell.senders, connections: cell.senders }
     const tried = await measureRounds(load, contestants, trial)
-    const slowest = Math.min(...tried.map(({ median }) => median.requestsPerSecond))
-    const requests = Math.max(3 * cell.senders, Math.round(slowest * seconds))
+    const fastest = Math.max(...tried.map(({ median }) => median.requestsPerSecond))
+    const requests = Math.max(3 * cell.senders, Math.round(fastest * secondsOf(cell)))
     return measureRounds(load, contestants, { ...trial, rounds, requests })
   })
 }
@@ -124,7 +131,7 @@ async function measureDistances(load: LoadGenerator, stores: readonly Store[]): 
 
 async function measureSeveral(
   load: LoadGenerator,
-  stores: readonly Store[],
+  storesFor: () => Promise<readonly Store[]>,
   {
     title,
     delayMs,
@@ -140,6 +147,7 @@ async function measureSeveral(
   const first = new Map<string, number>()
   for (const daemons of [1, 2, 4]) {
     const senders = sendersOf(daemons)
+    const stores = await storesFor()
     const standings = await measureCell(load, stores, { ...cell, delayMs, daemons, senders })
     for (const [name, rate] of rates(standings)) {
       if (daemons === 1) first.set(name, rate)
@@ -188,52 +196,58 @@ async function measureMeanwhile(load: LoadGenerator, stores: readonly Store[]): 
   })
 }
 
+interface Size {
+  readonly subscriptions: number
+  /** Of each. */
+  readonly events: number
+}
+
+/** A new database for each version, with the same in it. */
+async function fillStores(load: LoadGenerator, postgres: RunningPostgres, size: Size): Promise<Store[]> {
+  const stores: Store[] = []
+  for (const [name, project] of [
+    [OTHER, against],
+    [THIS, undefined],
+  ] as const) {
+    const databaseUrl = await postgres.createDatabase(`distance_${databases.length + 1}`)
+    databases.push(databaseUrl)
+    const store = { name, project, databaseUrl }
+    const near = { delayMs: 0, daemons: 1, senders: 64, subscriptions: size.subscriptions }
+    await together(async (use) => {
+      const server = await startDaemons(store, near, use)
+      await fill(load, server, size, size.subscriptions === 1 ? 8 : 256)
+    })
+    stores.push(store)
+  }
+  return stores
+}
+
 async function measureAll(postgres: RunningPostgres): Promise<Section[]> {
   return together(async (use) => {
     const load = use(startLoadGenerator())
-    const stores: Store[] = []
-    const hot: Store[] = []
-    for (const [name, project] of [
-      [OTHER, against],
-      [THIS, undefined],
-    ] as const) {
-      const label = name.replace(' ', '_')
-      stores.push({ name, project, databaseUrl: await postgres.createDatabase(`far_${label}`) })
-      hot.push({ name, project, databaseUrl: await postgres.createDatabase(`hot_${label}`) })
-    }
-    const near = { delayMs: 0, daemons: 1, senders: 64 }
-    for (const [all, many] of [
-      [stores, subscriptions],
-      [hot, 1],
-    ] as const) {
-      for (const store of all) {
-        await together(async (begin) => {
-          const server = await startDaemons(store, { ...near, subscriptions: many }, begin)
-          await fill(load, server, { subscriptions: many, events: many === 1 ? 40 : 1 }, many === 1 ? 8 : 256)
-        })
-      }
-    }
+    const newStores = (size: Size) => fillStores(load, postgres, size)
+    const stores = await newStores({ subscriptions, events: 1 })
     const parts: (() => Promise<Section>)[] = [
       () => measureDistances(load, stores),
       () =>
-        measureSeveral(load, stores, {
+        measureSeveral(load, async () => stores, {
           title: 'Several daemons far away',
           delayMs: 20,
           subscriptions,
           sendersOf: (daemons) => 24 * daemons,
         }),
       () =>
-        measureSeveral(load, stores, {
+        measureSeveral(load, async () => stores, {
           title: 'Several daemons, as much load',
           delayMs: 5,
           subscriptions,
           sendersOf: () => 256,
         }),
       () =>
-        measureSeveral(load, hot, {
+        measureSeveral(load, () => newStores(HOT), {
           title: 'One subscription in every delivery',
           delayMs: 5,
-          subscriptions: 1,
+          subscriptions: HOT.subscriptions,
           sendersOf: () => 64,
         }),
       () => measureMeanwhile(load, stores),
@@ -241,7 +255,7 @@ async function measureAll(postgres: RunningPostgres): Promise<Section[]> {
     const sections: Section[] = []
     for (const [i, measure] of parts.entries())
       if (part === EVERY_PART || part === i + 1) sections.push(await measure())
-    for (const { databaseUrl } of [...stores, ...hot]) {
+    for (const databaseUrl of databases) {
       const ended = await query<{ deadlocks: string }>(
         databaseUrl,
         'select deadlocks from pg_stat_database where datname = current_database()',
