@@ -41,6 +41,9 @@ if (against === undefined) throw new Error('--against names the folder where ano
 /** So short that the one subscription has about as many events at the end. */
 const HOT = { subscriptions: 1, events: 40, seconds: 1 }
 
+/** Requests, before the way gets long: a program that has just started takes twice as long. */
+const WARM_UP = { usually: 4_000, ofOne: 200 }
+
 interface Cell {
   readonly delayMs: number
   readonly daemons: number
@@ -59,10 +62,14 @@ interface Store {
 let started = 0
 const databases: string[] = []
 
-/** Of a round of the fastest. */
-const secondsOf = (cell: Cell): number => (cell.subscriptions === HOT.subscriptions ? HOT.seconds : seconds)
+const isHot = (cell: Pick<Cell, 'subscriptions'>): boolean => cell.subscriptions === HOT.subscriptions
 
-async function startDaemons(store: Store, { delayMs, daemons }: Cell, use: Use): Promise<RunningServer> {
+interface Distant extends RunningServer {
+  /** From now on, the way to the database is as long as it should be. */
+  moveAway(): void
+}
+
+async function startDaemons(store: Store, { delayMs, daemons }: Cell, use: Use): Promise<Distant> {
   const direct = new URL(store.databaseUrl)
   const way = use(await startServer('distance', direct.port, String(delayMs)))
   const databaseUrl = Object.assign(direct, { port: way.port }).href
@@ -77,10 +84,17 @@ async function startDaemons(store: Store, { delayMs, daemons }: Cell, use: Use):
     running.push(use(await startLatchkey(configFile, store.project)))
   }
   const [first, ...beside] = running as [RunningServer, ...RunningServer[]]
-  return { ...first, beside, databasePid: postgres.pid }
+  return { ...first, beside, databasePid: postgres.pid, moveAway: () => process.kill(way.pid, 'SIGUSR2') }
 }
 
 type Use = <S extends { stop(): Promise<void> }>(started: S) => S
+
+async function warmUp(load: LoadGenerator, server: Distant, cell: Cell): Promise<void> {
+  const requests = isHot(cell) ? WARM_UP.ofOne : WARM_UP.usually
+  const workload = { kind: 'renewals', subscriptions: cell.subscriptions } as const
+  await load.measure(server, { workload, connections: cell.senders, warmUp: cell.senders, requests })
+  server.moveAway()
+}
 
 /** Requests a second of each version, or of some, with so many senders. */
 async function measureCell(load: LoadGenerator, stores: readonly Store[], cell: Cell): Promise<Standing[]> {
@@ -89,13 +103,14 @@ async function measureCell(load: LoadGenerator, stores: readonly Store[], cell: 
     for (const store of stores) {
       const server = await startDaemons(store, cell, use)
       const workload = { kind: 'renewals', subscriptions: cell.subscriptions } as const
+      await warmUp(load, server, cell)
       contestants.push({ name: store.name, server, workload })
     }
     // As many from each, for a subscription with more events takes longer; and so many that the fastest gets going, too.
     const trial = { rounds: 1, warmUp: cell.senders, requests: 3 * cell.senders, connections: cell.senders }
     const tried = await measureRounds(load, contestants, trial)
     const fastest = Math.max(...tried.map(({ median }) => median.requestsPerSecond))
-    const requests = Math.max(3 * cell.senders, Math.round(fastest * secondsOf(cell)))
+    const requests = Math.max(3 * cell.senders, Math.round(fastest * (isHot(cell) ? HOT.seconds : seconds)))
     return measureRounds(load, contestants, { ...trial, rounds, requests })
   })
 }
@@ -175,6 +190,8 @@ async function measureMeanwhile(load: LoadGenerator, stores: readonly Store[]): 
       const cell = { delayMs: 1, daemons: 1, senders: 64, subscriptions }
       const server = await startDaemons(store, cell, use)
       const other = await startDaemons(store, cell, use)
+      await warmUp(load, server, cell)
+      other.moveAway()
       contestants.push({ name: `${store.name}, alone`, server, workload })
       const meanwhile = <T>(work: () => Promise<T>) =>
         whileRebuilding(other, '/rebuild/verification', () => {}, work)
@@ -215,7 +232,7 @@ async function fillStores(load: LoadGenerator, postgres: RunningPostgres, size: 
     const near = { delayMs: 0, daemons: 1, senders: 64, subscriptions: size.subscriptions }
     await together(async (use) => {
       const server = await startDaemons(store, near, use)
-      await fill(load, server, size, size.subscriptions === 1 ? 8 : 256)
+      await fill(load, server, size, isHot(size) ? 8 : 256)
     })
     stores.push(store)
   }

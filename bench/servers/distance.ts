@@ -3,10 +3,14 @@ import { announce } from './announce.js'
 
 /*
  * A way to a port of this machine that takes so many milliseconds in each direction, as if the server were far away:
- * node distance.ts PORT MS
+ * node distance.ts PORT MS. It is short until the process gets SIGUSR2.
  */
 
-const [port = 0, delayMs = 0] = process.argv.slice(2).map(Number)
+const [port = 0, longMs = 0] = process.argv.slice(2).map(Number)
+let delayMs = 0
+process.on('SIGUSR2', () => {
+  delayMs = longMs
+})
 
 /** Passes on what comes, in order, each piece so long after it came. */
 function pass(from: Socket, to: Socket): void {
