@@ -8,6 +8,8 @@ export interface Contestant {
   readonly name: string
   readonly server: RunningServer
   readonly workload: Workload
+  /** Of each round that are counted, if not as many as everybody gets. */
+  readonly requests?: number
   /** Has something else go on meanwhile. */
   readonly meanwhile?: <T>(work: () => Promise<T>) => Promise<T>
 }
@@ -36,8 +38,8 @@ export async function measureRounds(
   const measured = new Map<Contestant, Measurement[]>(contestants.map((one) => [one, []]))
   for (let round = 0; round < rounds; round += 1) {
     for (const contestant of startingAt(contestants, round)) {
-      const { server, workload, meanwhile = (work) => work() } = contestant
-      const result = await meanwhile(() => load.measure(server, { ...assignment, workload }))
+      const { server, workload, requests = assignment.requests, meanwhile = (work) => work() } = contestant
+      const result = await meanwhile(() => load.measure(server, { ...assignment, requests, workload }))
       measured.get(contestant)?.push(result)
       console.error(
         `round ${round + 1}: ${contestant.name}: ${Math.round(result.requestsPerSecond)} requests/s`,
