@@ -82,8 +82,12 @@ async function compareWithExplanation(world: World, customerId: string, productI
   const { entitlement } = json
   const isGiven = json.sources.some((source: Json) => {
     // A clock that was set back is behind the events of before: they count all the same.
-    const dates = [...source.events, ...json.erasures].map((one: Json) => Date.parse(one.createdAt ?? one.at))
-    const asOf = Math.max(Date.parse(json.asOf), ...dates)
+    const dates = [
+      json.asOf,
+      ...source.events.map((one: Json) => one.createdAt),
+      ...json.erasures.map((one: Json) => one.at),
+    ]
+    const asOf = Math.max(...dates.map((date) => Date.parse(date)))
     return source.intervals.some(
       (one: Json) =>
         one.productId === productId &&

@@ -34,6 +34,7 @@ export async function beQuiet(world: World): Promise<void> {
   await untilHolds(() => until('the messages', assertMessages(world), MINUTE_MS))
   await untilHolds(() => until('the apps', assertApps(world), MINUTE_MS))
   await until('what was erased', assertErased(world), MINUTE_MS)
+  await assertSmall(world)
 }
 
 /** A short world has not seen enough. */
@@ -41,11 +42,8 @@ const GROWN_UP_MS = 15 * DAY_MS
 /** In a small world a daemon gathers a few hundred KB. */
 const KEPT_AT_MOST_BYTES = 3_000_000
 
-/**
- * At its end: the daemon has gathered little since it started, which is what a fresh one lacks of it. Only with
- * `--expose-gc`.
- */
-export async function assertSmall({ daemon }: World): Promise<void> {
+/** The daemon has gathered little since it started: what a fresh one lacks of it. Only with `--expose-gc`. */
+async function assertSmall({ daemon }: World): Promise<void> {
   if (elapsed() < GROWN_UP_MS) return
   const before = heldBytes()
   await until('a restart', daemon.restart(), MINUTE_MS)

@@ -47,16 +47,9 @@ function before(database: Sqlite.Database, isWrite: boolean): void {
   if (isWrite && disk.isFull) throw new Native.SqliteError('database or disk is full', 'SQLITE_FULL')
 }
 
-const writes = new WeakMap<Sqlite.Statement, boolean>()
-
 /** Whether it may need room. */
-function isWrite(statement: Sqlite.Statement): boolean {
-  const known = writes.get(statement)
-  if (known !== undefined) return known
-  const { source, readonly } = statement
-  const isOne = readonly ? source === 'commit' : !/^\s*(pragma|begin|rollback)/i.test(source)
-  writes.set(statement, isOne)
-  return isOne
+function isWrite({ source, readonly }: Sqlite.Statement): boolean {
+  return readonly ? source === 'commit' : !/^\s*(pragma|begin|rollback)/i.test(source)
 }
 
 type Call = (this: Sqlite.Statement, ...values: unknown[]) => unknown

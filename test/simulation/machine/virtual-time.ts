@@ -162,7 +162,7 @@ type Callback = (...args: unknown[]) => void
 /** One timer that a library shares among all who load it: it belongs to none of them. */
 const SHARED = 'onTick'
 
-/** It keeps no process alive: that waits for the end of the world. */
+/** What programs get for a timer. None ends before its world, so it does not matter which of them keep one alive. */
 abstract class Handle {
   abstract close(): unknown
 
