@@ -9,11 +9,13 @@ import {
   formatCursor,
   latestCursor,
   loadChanges,
+  newestCursor,
   numberIn,
 } from '../store/changes.js'
 import { loadCustomer, loadCustomers } from '../store/customers.js'
 import { engineOf } from '../store/engine.js'
 import { type EntitlementRecord, loadEntitlements } from '../store/entitlements.js'
+import { readEvent } from '../store/event-questions.js'
 import {
   findMemberships,
   type Membership,
@@ -90,10 +92,13 @@ export function createUpdateDesired(context: SyncContext, onUpdated: () => void)
       const opens = productsOfTargets(mapped, environment)
       const customerIds = [...new Set(customers.map(({ customerId }) => customerId))]
       const inputs = await loadDesireInputs(db, environment, customerIds)
-      // The inputs include later changes, which may be the reason.
-      const since = await loadChanges(db, null, changed.at(-1)?.cursor ?? after, CHUNK)
+      // The inputs include later changes, which may be the reason: also those that the log doesn't show yet.
+      const upTo = await newestCursor(db)
+      const since = await loadChanges(db, null, changed.at(-1)?.cursor ?? after, CHUNK, { upTo })
+      const marked = new Set(marks.map((one) => `${one.environment} ${one.customerId}`))
       for (const desire of planDesires(inputs, opens)) {
-        const reason = await reasonOf(desire, inputs, opens, [...changed, ...since])
+        const isMarked = marked.has(`${environment} ${desire.customerId}`)
+        const reason = await reasonOf(desire, inputs, opens, { isMarked, changed: [...changed, ...since] })
         desires.push({ ...desire, reason })
       }
     }
@@ -108,7 +113,7 @@ export function createUpdateDesired(context: SyncContext, onUpdated: () => void)
     desire: Desire,
     { environment, activeProducts, stored }: DesireInputs,
     opens: ProductsOfTarget,
-    changed: readonly Change[],
+    { isMarked, changed }: { readonly isMarked: boolean; readonly changed: readonly Change[] },
   ): Promise<MembershipReason> {
     const { customerId, desired, target } = desire
     const opening = opens.get(target) ?? new Set()
@@ -119,8 +124,9 @@ export function createUpdateDesired(context: SyncContext, onUpdated: () => void)
         one.after.active === desired &&
         opening.has(one.productId),
     )
-    const cause = own.at(-1)?.cause
-    if (cause !== undefined) return { productIds: [...new Set(own.map(({ productId }) => productId))], cause }
+    const last = own.at(-1)
+    if (last !== undefined && !(isMarked && markedFor === 'link' && (await isLinkedSince(last, desire))))
+      return { productIds: [...new Set(own.map(({ productId }) => productId))], cause: last.cause }
     const opened = (activeProducts.get(customerId) ?? []).filter((id) => opening.has(id))
     // A role that the config gives no more was given by these.
     const former = stored.find((one) => membershipKey(one) === membershipKey(desire))?.reason?.productIds
@@ -130,6 +136,18 @@ export function createUpdateDesired(context: SyncContext, onUpdated: () => void)
     const customer = isLinked ? await loadCustomer(db, environment, customerId) : undefined
     const eventId = fact === undefined ? null : (customer?.facts[fact]?.by ?? null)
     return { productIds, cause: { kind: markedFor, eventId } }
+  }
+
+  /** Whether the account became the customer's own after they had access: then it is the link that gives the role. */
+  async function isLinkedSince({ at, cause }: Change, desire: Desire): Promise<boolean> {
+    const fact = accountOf(desire)?.fact
+    if (fact === undefined || !desire.desired) return false
+    const { environment, customerId } = desire
+    // The stored fact: one that later events only repeat is by the event that brought it.
+    const link = (await loadCustomers(db, environment, [customerId])).get(customerId)?.facts[fact]
+    if (link === undefined || link.by === cause.eventId) return false
+    const event = await readEvent(db, { environment, eventId: link.by })
+    return event !== null && event.receivedAt > at
   }
 
   return async () => {

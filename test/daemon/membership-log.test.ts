@@ -1,8 +1,10 @@
+import pg from 'pg'
 import { describe, expect, it } from 'vitest'
 import { accountId, BOT_TOKEN, GOLD_ROLE_ID, GUILD_ID } from '../platforms/discord-ids.js'
 import { type LocalDiscord, startDiscord } from '../platforms/discord-server.js'
 import { eventually } from '../setup/eventually.js'
 import { SECRET, startAnswering } from '../sync/webhook/receiver.js'
+import { ENGINE, postgresAt } from '../world.js'
 import { ask, call, NOW, type RunningDaemon, runDaemon, send } from './running-daemon.js'
 import { PRODUCT, wireEvent } from './wire-events.js'
 
@@ -104,6 +106,23 @@ describe('the log tells of each role that is given or taken', () => {
       ]),
     )
     expect(lines(daemon, 'membership taken')).toMatchObject([{ customerId: 'cus_1', productIds: [PRODUCT] }])
+  })
+
+  it.runIf(ENGINE === 'postgres')('with each of these, though readers of the log see none yet', async () => {
+    const { daemon } = await withDiscord()
+    const underWay = new pg.Client({ connectionString: (await postgresAt(daemon.databaseFile)).url })
+    await underWay.connect()
+    await underWay.query('begin; select pg_current_xact_id()')
+    await pay(daemon, 'evt_pay')
+    await eventually(() => expect(done(daemon)).toHaveLength(1))
+    daemon.setNow(NOW + 60_000)
+    const link = { communityId: accountId(2) }
+    const { json } = await call(daemon, 'PUT', '/customers/cus_1/identities', link)
+    await eventually(() => expect(done(daemon)).toHaveLength(3))
+    await underWay.end()
+    const causes = done(daemon).map(([, cause]) => cause)
+    const linked = { kind: 'link', eventId: json.eventId }
+    expect(causes).toEqual([{ kind: 'event', eventId: 'evt_pay' }, linked, linked])
   })
 
   it('with the config, where a product has a role no more', async () => {
