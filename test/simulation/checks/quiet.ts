@@ -208,8 +208,6 @@ function assertBounded({ communities, daemon, byHand }: World): void {
       const from = at - HOUR_MS
       // What was confirmed is done within the next minutes, and a wrong clock has other hours.
       if (byHand.confirmedAt.some(isBetween(from - HOUR_MS, at))) continue
-      // Nothing is left of who was erased: what they lost is not counted.
-      if (byHand.erasedAt.some(isBetween(from, at))) continue
       if (action === 'give' || daemon.clockSetAt.some(isBetween(from, at))) continue
       const last = new Map(
         own.filter((one) => one.at > from && one.at <= at).map((one) => [one.accountId, one.action]),
@@ -220,8 +218,13 @@ function assertBounded({ communities, daemon, byHand }: World): void {
           (one) =>
             one.accountId === accountId && one.action === 'give' && isBetween(at, at + MINUTE_MS)(one.at),
         )
+      // Nothing is left of who was erased: what they lost is not counted.
+      const isForgotten = (accountId: string) =>
+        [...(byHand.holders.get(accountId) ?? [])].some((customer) =>
+          isBetween(from, at)(byHand.erasedAt.get(customer) ?? Number.NaN),
+        )
       const taken = [...last].flatMap(([accountId, one]) =>
-        one === 'take' && !isGivenBack(accountId) ? [accountId] : [],
+        one === 'take' && !isGivenBack(accountId) && !isForgotten(accountId) ? [accountId] : [],
       )
       if (taken.length > REMOVALS_AT_MOST)
         throw new BrokenPromise('removals over the bound wait', `${taken.join()} lost ${name} until ${at}`)

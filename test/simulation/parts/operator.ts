@@ -15,9 +15,12 @@ export interface ByHand {
   readonly erased: Set<string>
   /** Granted for a while. */
   readonly brief: Set<string>
-  /** When removals were confirmed, and when somebody was erased, in milliseconds since the world began. */
+  /** When removals were confirmed, in milliseconds since the world began. */
   readonly confirmedAt: number[]
-  readonly erasedAt: number[]
+  /** When the erasure of each customer began. */
+  readonly erasedAt: Map<string, number>
+  /** By account in the guild, the customers whom it was ever linked to. */
+  readonly holders: Map<string, Set<string>>
   /** An export that the operator has kept. */
   exported: readonly string[] | null
   /** Whether old messages were sent again. */
@@ -34,7 +37,8 @@ export const nothingByHand = (): ByHand => ({
   erased: new Set(),
   brief: new Set(),
   confirmedAt: [],
-  erasedAt: [],
+  erasedAt: new Map(),
+  holders: new Map(),
   exported: null,
   replayed: false,
   acts: 0,
@@ -103,6 +107,20 @@ export async function endBriefGrant(world: World, customer: string, productId: s
   await change(world, `DELETE /customers/${customer}/grants/${productId}?${ENV}`, {})
 }
 
+interface GivenAccounts {
+  readonly communityId?: string | null
+  readonly messengerId?: string | null
+}
+
+async function link(world: World, customer: string, accounts: GivenAccounts): Promise<void> {
+  const { communityId } = accounts
+  if (typeof communityId === 'string') {
+    const own = world.byHand.holders.get(communityId) ?? new Set()
+    world.byHand.holders.set(communityId, own.add(customer))
+  }
+  await change(world, `PUT /customers/${customer}/identities?${ENV}`, accounts)
+}
+
 /** The lines of an export of everything. Null: it could not be had. */
 export async function exportLines(world: World, environment: string): Promise<readonly string[] | null> {
   const lines: string[] = []
@@ -162,7 +180,7 @@ const ACTS: Readonly<Record<string, Act>> = {
     if (isDone(answer)) world.byHand.blocks.delete(block)
   },
   async link(world, customer, chance) {
-    await change(world, `PUT /customers/${customer}/identities?${ENV}`, {
+    await link(world, customer, {
       ...(chance.is(0.8) && { communityId: chance.is(0.9) ? communityIdOf(chance.below(OUTSIDERS)) : null }),
       ...(chance.is(0.6) && {
         messengerId: chance.is(0.9) ? String(messengerIdOf(chance.below(OUTSIDERS))) : null,
@@ -172,8 +190,7 @@ const ACTS: Readonly<Record<string, Act>> = {
   async 'link everyone'(world) {
     for (const [person, customer] of world.service.known().slice(0, OUTSIDERS).entries()) {
       const messengerId = String(messengerIdOf(person))
-      const accounts = { communityId: communityIdOf(person), messengerId }
-      await change(world, `PUT /customers/${customer}/identities?${ENV}`, accounts)
+      await link(world, customer, { communityId: communityIdOf(person), messengerId })
     }
   },
   async invite(world, customer) {
@@ -181,7 +198,7 @@ const ACTS: Readonly<Record<string, Act>> = {
   },
   async erase(world, customer, chance) {
     if (!chance.is(0.6)) return
-    world.byHand.erasedAt.push(elapsed())
+    world.byHand.erasedAt.set(customer, elapsed())
     // The service may forget it first.
     await world.service.addresses()
     const answer = await insist(world, `DELETE /customers/${customer}?${ENV}`, { reason: 'asked to' })
