@@ -177,6 +177,12 @@ async function stateSideBySide(
   return { state, seen, cursors: logged.map(({ cursor }) => cursor), differences }
 }
 
+/** What side by side may differ in: an erasure that is finished before anything of its person came has found nobody. */
+function orFoundNobody({ erased, ...state }: Awaited<ReturnType<typeof wholeState>>) {
+  const maybeFound = erased.map((one) => ({ ...one, was_known: expect.toBeOneOf([0, one.was_known]) }))
+  return { ...state, erased: maybeFound }
+}
+
 /** Each change begins with what the one before it left. (A change of `since` alone is none.) */
 function brokenChains(changes: readonly Change[]) {
   const last = new Map<string, string>()
@@ -252,7 +258,7 @@ it('ends as in a store of one writer, and tells every change once and in order, 
       const { state, seen, cursors, differences } = await stateSideBySide(instances, interleaving)
       done += 1
       expect(differences).toEqual({ count: 0, named: [] })
-      expect(state).toEqual(inOrder)
+      expect(state).toEqual(orFoundNobody(inOrder))
       for (const one of seen) expect(one.map(({ cursor }) => cursor)).toEqual(cursors)
       expect(brokenChains(seen[0] ?? [])).toEqual([])
     }),
