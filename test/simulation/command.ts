@@ -3,7 +3,7 @@
 import { parseArgs } from 'node:util'
 import { play } from './run.js'
 import { shrink } from './shrink.js'
-import { DAY_MS, type Kind, type Step, storyOf } from './story.js'
+import { DAY_MS, kindsIn, type Step, stepsIn, storyOf } from './story.js'
 import { prepareWorlds, virtualGround } from './virtual.js'
 
 const write = (text: string): void => void process.stdout.write(`${text}\n`)
@@ -43,9 +43,8 @@ export async function runCommand(args: readonly string[]): Promise<number> {
   const first = Number(values.seed)
   for (let seed = first; seed < first + Number(values.seeds); seed += 1) {
     if (failed > 0 && values['until-failure']) break
-    const story = storyOf(seed, Number(values.days), (values.kinds?.split(',') as Kind[] | undefined) ?? null)
-    const only = values.only?.split(',').map(Number)
-    const chosen = only === undefined ? story : story.filter(({ number }) => only.includes(number))
+    const story = storyOf(seed, Number(values.days), kindsIn(values.kinds))
+    const chosen = stepsIn(story, values.only)
     const outcome = await play(seed, chosen, virtualGround, values.trace ? write : null)
     if (outcome.failure !== null) {
       failed += 1

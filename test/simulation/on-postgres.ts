@@ -14,7 +14,7 @@ import type { AtEnd } from '../world.js'
 import { chooseRealTime, elapsed } from './machine/time.js'
 import { startDaemonProcesses } from './parts/daemon-processes.js'
 import { type Outcome, play } from './run.js'
-import { DAY_MS, type Kind, realStoryOf, type Step } from './story.js'
+import { DAY_MS, kindsIn, realStoryOf, type Step, stepsIn } from './story.js'
 import type { Ground } from './world.js'
 
 /** While a second of a story passes, its buyers live through a day, whose events are dated in the past. */
@@ -118,9 +118,8 @@ export async function runOnPostgres(args: readonly string[]): Promise<number> {
   const first = Number(values.seed)
   for (let seed = first; seed < first + Number(values.seeds); seed += 1) {
     const seconds = Number(values.seconds)
-    const story = realStoryOf(seed, seconds, (values.kinds?.split(',') as Kind[] | undefined) ?? null)
-    const only = values.only?.split(',').map(Number)
-    const chosen = only === undefined ? story : story.filter(({ number }) => only.includes(number))
+    const story = realStoryOf(seed, seconds, kindsIn(values.kinds))
+    const chosen = stepsIn(story, values.only)
     const from = Date.now()
     const { failure } = await playOnPostgres(seed, seconds, chosen, values.trace ? write : null)
     if (failure !== null) {

@@ -176,3 +176,11 @@ function kindOf(chance: Chance, weights: readonly (readonly [Kind, number])[]): 
   }
   return 'act'
 }
+
+/** Of a story, what the command line asks for: kinds of steps, and steps by their numbers, between commas. */
+export const kindsIn = (kinds: string | undefined) => (kinds?.split(',') as Kind[] | undefined) ?? null
+
+export function stepsIn(story: readonly Step[], only: string | undefined): readonly Step[] {
+  const numbers = only?.split(',').map(Number)
+  return numbers === undefined ? story : story.filter(({ number }) => numbers.includes(number))
+}
