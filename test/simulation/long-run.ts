@@ -36,9 +36,8 @@ export async function runLong(args: readonly string[]): Promise<number> {
       counts.played += said.filter((line) => / hash [0-9a-f]+$/.test(line)).length
       const failures = said.filter((line) => / failed: /.test(line)).length
       counts.failed += failures
-      const told = said.filter((line) => !/^seed \d+: /.test(line))
-      told.push(`seeds ${from} to ${from + count - 1}: ${failures} failures`)
-      process.stdout.write(`${told.join('\n')}\n`)
+      if (failures > 0)
+        process.stdout.write(`${said.filter((line) => !/^seed \d+: /.test(line)).join('\n')}\n`)
     }
   }
   await Promise.all(Array.from({ length: Number(values.jobs) }, work))
