@@ -177,7 +177,9 @@ const ACTS: Readonly<Record<string, Act>> = {
       `DELETE /customers/${block.replace(' ', '/blocks/')}${block.includes(' ') ? '' : '/blocks'}?${ENV}`,
       {},
     )
-    if (isDone(answer)) world.byHand.blocks.delete(block)
+    // Lifted for every product, it is lifted for each.
+    const lifted = block === customer ? own : [block]
+    if (isDone(answer)) for (const one of lifted) world.byHand.blocks.delete(one)
   },
   async link(world, customer, chance) {
     await link(world, customer, {
