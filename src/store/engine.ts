@@ -116,9 +116,9 @@ export function hasMetAnother(error: unknown): boolean {
   return hasCode(error, /^(23505|40...)$/)
 }
 
-/** Whether PostgreSQL has failed, or the connection to it. */
+/** Whether PostgreSQL has failed, or the connection to it. Its own codes have a digit: `EPIPE` is the system's. */
 export function isOfPostgres(error: unknown): boolean {
-  return hasCode(error, /^(POSTGRES_UNREACHABLE|[0-9A-Z]{5})$/)
+  return hasCode(error, /^(POSTGRES_UNREACHABLE|(?=.*[0-9])[0-9A-Z]{5})$/)
 }
 
 /** Whether the database or its disk can't be trusted any more: stop acknowledging, and end. */

@@ -17,8 +17,9 @@ export interface CheckFinding {
 
 /**
  * One platform, as the reconciler uses it. An adapter makes each call at most once: the reconciler decides whether and
- * when to repeat it. All calls may reject with `RetryableError` or `ActionRequiredError`, `give` and `take` also with
- * `HeldBackError`, and with nothing else; no error holds a token. `give` and `take` may be repeated after an unknown outcome.
+ * when to repeat it. All calls may reject with `RetryableError`, `ActionRequiredError` or what the store fails with, `give`
+ * and `take` also with `HeldBackError`, and with nothing else; no error holds a token. `give` and `take` may be repeated
+ * after an unknown outcome.
  */
 export interface Platform<Of extends Target = Target> {
   readonly name: AdapterName

@@ -1,5 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import pLimit from 'p-limit'
+import { isLatchkeyError } from '../errors.js'
+import { isOfStore } from '../store/engine.js'
 import {
   type DueKind,
   type Failure,
@@ -151,7 +153,9 @@ function createAttempt(context: SyncContext, name: AdapterName) {
       gate.answered(target, clock())
       return answer
     } catch (error) {
-      if (error instanceof HeldBackError) throw error
+      // What failed is not the call: a store that fails an adapter fails the round, as it does everywhere else.
+      if (error instanceof HeldBackError || isLatchkeyError(error, 'store_unavailable') || isOfStore(error))
+        throw error
       throw new CallFailed('', { cause: error })
     }
   }

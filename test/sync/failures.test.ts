@@ -256,6 +256,29 @@ it('an adapter that throws what it should not is told in the log without its wor
   expect(await sync.run()).toMatchObject({ given: 1 })
 })
 
+it.each([
+  ['that can’t be written', new LatchkeyError('store_unavailable', 'The store cannot be written now.')],
+  ['that can’t be read', Object.assign(new Error('database is locked'), { code: 'SQLITE_BUSY' })],
+])(
+  'a store %s ends the round of an adapter that uses it, and no call counts as failed',
+  async (_how, error) => {
+    const { sync, community, access, logged } = await withCustomers(1)
+    await sync.run()
+    await access({ customerId: 'cus_10', active: false })
+    community.meet(({ call }) => {
+      if (call === 'take') throw error
+      return null
+    })
+    await expect(sync.run()).rejects.toBe(error)
+    expect(logged.map(({ msg }) => msg)).not.toContain('a call to a platform failed because of a bug')
+    const [one] = (await sync.memberships({ limit: 10 })).items
+    expect(one).toMatchObject({ state: 'due', attempts: 0, lastError: null })
+    community.meet(() => null)
+    expect(await sync.run()).toMatchObject({ taken: 1 })
+    expect(community.membersOf(GOLD)).toEqual([])
+  },
+)
+
 it('a call that is under way is not made again, although the store fails meanwhile', async () => {
   const { community, start, writeSync } = await withCustomers(2)
   let isFailing = true
