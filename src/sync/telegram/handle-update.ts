@@ -59,7 +59,7 @@ export const LINKED = 'Your account is linked.'
 export const NOT_LINKED = 'This link has been used or has expired: please ask for a new one.'
 
 /**
- * Handles one raw update, and may be called again with the same one. Rejects if a retry may help; logs and drops an
+ * Handles one raw update, and may be called again at once with the same one. Rejects if a retry may help; logs and drops an
  * update that can never succeed.
  */
 export type HandleUpdate = (update: unknown) => Promise<void>
@@ -67,6 +67,7 @@ export type HandleUpdate = (update: unknown) => Promise<void>
 export function createHandleUpdate(context: TelegramContext, joinLinks: JoinLinks): HandleUpdate {
   const { call, groups, accountAsked, recheck, db, log } = context
   const tries = createFailureLimit({ failures: TRIES_PER_MINUTE })
+  let lastId: number | null = null
 
   /**
    * Handles a request to join. The reconciler admits those with access, as for any membership; others are declined
@@ -98,13 +99,13 @@ export function createHandleUpdate(context: TelegramContext, joinLinks: JoinLink
   }
 
   /** Handles `/start <token>` in a private chat: somebody followed a one-time link to the bot. */
-  async function startMessage({ chat, from, text }: Message): Promise<void> {
+  async function startMessage({ chat, from, text }: Message, isAgain: boolean): Promise<void> {
     const [, token] = START.exec(text ?? '') ?? []
     if (token === undefined || from === undefined || chat.type !== 'private') return
     // Only people have access.
     if (from.is_bot) return
     const accountId = String(from.id)
-    if (tries(accountId).limited) return
+    if (!isAgain && tries(accountId).limited) return
     const answer = (await joinLinks.linkByToken(token, accountId)) ? LINKED : NOT_LINKED
     try {
       await call((api) => api.sendMessage(chat.id, answer))
@@ -115,7 +116,7 @@ export function createHandleUpdate(context: TelegramContext, joinLinks: JoinLink
     }
   }
 
-  async function handle(update: Update): Promise<void> {
+  async function handle(update: Update, isAgain: boolean): Promise<void> {
     const { chat_join_request: asked, chat_member: changed, my_chat_member: own, message } = update
     if (asked !== undefined) await joinRequest(asked)
     if (changed !== undefined) await memberChange(changed)
@@ -124,7 +125,7 @@ export function createHandleUpdate(context: TelegramContext, joinLinks: JoinLink
     if (message === undefined) return
     const { chat, migrate_to_chat_id: movedTo } = message
     if (movedTo !== undefined) await groups.follow(chat.id, movedTo)
-    await startMessage(message)
+    await startMessage(message, isAgain)
   }
 
   return async (raw) => {
@@ -134,11 +135,13 @@ export function createHandleUpdate(context: TelegramContext, joinLinks: JoinLink
       log.warn({ issues }, 'ignored an unusable Telegram update')
       return
     }
+    const { update_id: updateId } = parsed.data
+    const isAgain = updateId === lastId
+    lastId = updateId
     try {
-      await handle(parsed.data)
+      await handle(parsed.data, isAgain)
     } catch (error) {
       if (!(error instanceof ActionRequiredError)) throw error
-      const { update_id: updateId } = parsed.data
       log.warn({ updateId, reason: error.message }, 'could not handle a Telegram update')
     }
   }

@@ -1,5 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Api } from 'grammy'
+import { isLatchkeyError } from '../../errors.js'
+import { isStoreBusy } from '../../store/engine.js'
 import { type BackOff, backOffMs } from '../limits.js'
 import { ActionRequiredError, type CheckFinding, failedCheck, isOutage, RetryableError } from '../platform.js'
 import { LONG_POLL_SECONDS } from './calls.js'
@@ -15,7 +17,7 @@ const AFTER_REFUSAL_MS = 15 * 60_000
  * Two programs that poll end each other's polls in turn, and both succeed now and then: one good poll proves little.
  */
 const CONFLICT_LASTS_MS = 2 * 60_000
-/** An update that fails this often is skipped, so that it does not block the others. */
+/** An update that fails this often by itself is skipped, so that it does not block the others. */
 const MAX_TRIES = 3
 const MAX_UPDATES_AT_ONCE = 100
 
@@ -103,18 +105,19 @@ export function createReceiver(context: TelegramContext, handleUpdate: HandleUpd
   }
 
   async function handle(update: { readonly update_id: number }): Promise<void> {
-    for (let tries = 1; !isOver(); tries += 1) {
+    let tries = 0
+    for (let failures = 1; !isOver(); failures += 1) {
       try {
         return await handleUpdate(update)
       } catch (error) {
+        const fields = { err: error, updateId: update.update_id }
+        if (!isWaitForStore(error)) tries += 1
+        else if (failures === 1) log.warn(fields, 'a Telegram update waits for the store')
         if (tries === MAX_TRIES) {
-          log.error(
-            { err: error, updateId: update.update_id },
-            'skipped a Telegram update that failed repeatedly',
-          )
+          log.error(fields, 'skipped a Telegram update that failed repeatedly')
           return
         }
-        await waitAfter(error, tries)
+        await waitAfter(error, failures)
       }
     }
   }
@@ -147,6 +150,11 @@ export function createReceiver(context: TelegramContext, handleUpdate: HandleUpd
 /** Another program receives the updates of this bot. */
 function isConflict(error: unknown): boolean {
   return error instanceof RetryableError && error.code === 'telegram_conflict'
+}
+
+/** The store can't take it now, nor any other update: skipping this one would help none of them. */
+function isWaitForStore(error: unknown): boolean {
+  return isStoreBusy(error) || isLatchkeyError(error, 'not_stored')
 }
 
 function isForSomebody(failure: unknown): boolean {

@@ -51,6 +51,8 @@ export interface ConnectOptions {
   readonly clock?: () => number
   readonly accountAsked?: Sync['accountAsked']
   readonly isLeader?: () => boolean
+  /** What is done before each write. */
+  readonly beforeWrite?: () => void
 }
 
 /** The messenger's part of the daemon on a store of its own; nobody may join unless told otherwise. */
@@ -60,6 +62,7 @@ export async function connect(
 ): Promise<ConnectedTelegram> {
   const { file = temporaryFile(), products = PRODUCTS, clock = Date.now } = options
   const { botToken = BOT_TOKEN, accountAsked = async () => 'decline', isLeader = () => true } = options
+  const { beforeWrite = () => {} } = options
   const lines: string[] = []
   const asked: string[] = []
   let rechecks = 0
@@ -82,7 +85,10 @@ export async function connect(
   const deps: TelegramDeps = {
     products: () => products,
     db,
-    writeSync: writer.writeSync,
+    writeSync: (name, change) => {
+      beforeWrite()
+      return writer.writeSync(name, change)
+    },
     readAccess: answerAccess,
     performAct,
     accountAsked: (target, accountId) => {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { unavailable } from '../../../src/store/engine.js'
 import { LINKED, NOT_LINKED } from '../../../src/sync/telegram/handle-update.js'
 import { BotApiError } from '../../platforms/telegram-errors.js'
 import type { LocalGroup } from '../../platforms/telegram-group.js'
@@ -229,6 +230,25 @@ describe('a one-time link', () => {
     await caughtUp(server)
     expect(server.sent.filter(({ chatId }) => chatId === USER)).toHaveLength(5)
     expect(await telegram.accountOf('cus_1')).toBe(String(OTHER))
+  })
+
+  it('waits for a store that can’t be written, however long, and counts as one guess', async () => {
+    let failures = 0
+    const { server, telegram } = await polling({
+      beforeWrite: () => {
+        failures -= 1
+        if (failures >= 0)
+          throw unavailable('written', Object.assign(new Error('disk full'), { code: 'SQLITE_FULL' }))
+      },
+    })
+    const { token } = await telegram.linkToken(CUSTOMER)
+    failures = 8
+    server.say(USER, `/start ${token}`)
+    await caughtUp(server)
+    expect(server.sent).toEqual([{ chatId: USER, text: LINKED }])
+    expect(await telegram.accountOf('cus_1')).toBe(String(USER))
+    expect(telegram.logged().match(/waits for the store/g)).toHaveLength(1)
+    expect(telegram.logged()).not.toContain('skipped a Telegram update')
   })
 
   it('is followed in a chat with the bot only', async () => {
