@@ -247,7 +247,10 @@ function listen(this: Listener, ...args: unknown[]): Listener {
   this._handle = { close: end, ref() {}, unref() {} }
   this.address = () =>
     asked.path === undefined ? { address: '127.0.0.1', port, family: 'IPv4' } : asked.path
-  if (this instanceof nodeHttp.Server) this.prependListener('request', noteRequest(place))
+  if (this instanceof nodeHttp.Server && !noted.has(this)) {
+    noted.add(this)
+    this.prependListener('request', noteRequest(place))
+  }
   later(0, owner, () => {
     this.emit('listening')
     stopWatching(this)
@@ -265,6 +268,9 @@ function stopWatching(server: Listener): void {
   )
   if (own !== undefined) clearRealInterval(Reflect.get(server, own) as NodeJS.Timeout)
 }
+
+/** A server may end and listen again, at the same place. */
+const noted = new WeakSet<Listener>()
 
 /** Every request that reaches a server, and how it is answered, is part of the trace. */
 const noteRequest =
