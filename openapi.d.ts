@@ -2231,6 +2231,34 @@ export interface components {
                 };
             };
         };
+        /** @description `customer_erased`: Customer erased. `not_entitled`: Not entitled. `platform_not_configured`: Platform not configured. */
+        "customer_erased-or-not_entitled-or-platform_not_configured": {
+            headers: {
+                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                "X-Request-Id": string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @enum {string} */
+                    code: "customer_erased" | "not_entitled" | "platform_not_configured";
+                };
+            };
+        };
+        /** @description `customer_erased`: Customer erased. `platform_not_configured`: Platform not configured. */
+        "customer_erased-or-platform_not_configured": {
+            headers: {
+                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
+                "X-Request-Id": string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @enum {string} */
+                    code: "customer_erased" | "platform_not_configured";
+                };
+            };
+        };
         /** @description `customer_not_found`: Customer not found. */
         customer_not_found: {
             headers: {
@@ -2415,20 +2443,6 @@ export interface components {
                 };
             };
         };
-        /** @description `not_entitled`: Not entitled. `platform_not_configured`: Platform not configured. */
-        "not_entitled-or-platform_not_configured": {
-            headers: {
-                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
-                "X-Request-Id": string;
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"] & {
-                    /** @enum {string} */
-                    code: "not_entitled" | "platform_not_configured";
-                };
-            };
-        };
         /** @description `not_stored`: Not stored. `platform_unavailable`: Platform unavailable. `store_unavailable`: Store unavailable. */
         "not_stored-or-platform_unavailable-or-store_unavailable": {
             headers: {
@@ -2472,20 +2486,6 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"] & {
                     /** @enum {string} */
                     code: "plan_changed";
-                };
-            };
-        };
-        /** @description `platform_not_configured`: Platform not configured. */
-        platform_not_configured: {
-            headers: {
-                /** @description Your own `X-Request-Id` if it is 1 to 128 letters, digits or characters of `_.:=+/-`; a new one if not. The log has it too. */
-                "X-Request-Id": string;
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"] & {
-                    /** @enum {string} */
-                    code: "platform_not_configured";
                 };
             };
         };
@@ -5838,7 +5838,7 @@ export interface operations {
             401: components["responses"]["key_expired-or-unauthorized"];
             403: components["responses"]["forbidden"];
             408: components["responses"]["body_incomplete"];
-            409: components["responses"]["platform_not_configured"];
+            409: components["responses"]["customer_erased-or-platform_not_configured"];
             413: components["responses"]["body_too_large"];
             415: components["responses"]["encoding_not_supported"];
             429: components["responses"]["rate_limited-or-too_many_wrong_keys"];
@@ -5893,7 +5893,7 @@ export interface operations {
             403: components["responses"]["forbidden"];
             404: components["responses"]["group_not_found"];
             408: components["responses"]["body_incomplete"];
-            409: components["responses"]["not_entitled-or-platform_not_configured"];
+            409: components["responses"]["customer_erased-or-not_entitled-or-platform_not_configured"];
             413: components["responses"]["body_too_large"];
             415: components["responses"]["encoding_not_supported"];
             429: components["responses"]["rate_limited-or-too_many_wrong_keys"];

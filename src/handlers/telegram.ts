@@ -26,7 +26,12 @@ function messengerOf({ messenger }: TelegramDeps): Messenger {
   throw new LatchkeyError('platform_not_configured', 'No messenger is configured (sync.telegram).')
 }
 
-const LINK_ERRORS = ['platform_not_configured', 'platform_unavailable', 'platform_refused'] as const
+const LINK_ERRORS = [
+  'customer_erased',
+  'platform_not_configured',
+  'platform_unavailable',
+  'platform_refused',
+] as const
 
 export const telegramRoutes: readonly Route<TelegramDeps>[] = [
   route('POST /customers/:customerId/link-tokens', {

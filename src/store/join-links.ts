@@ -27,6 +27,7 @@ export async function keepJoinLink(
 /**
  * The customer of an unexpired link at its first use; null for any other. The same account may come again and gets the
  * same answer, since the work that follows may have been interrupted. `at`: when the link was followed, in epoch milliseconds.
+ * An account is never noted beside a customer who is erased.
  */
 export async function takeJoinLink(
   trx: Tx,
@@ -35,6 +36,8 @@ export async function takeJoinLink(
   const { rows } = await sql<PersonKey>`
     update join_links set used_by = ${accountId}
     where sha256 = ${sha256} and kind = ${kind} and expires_at > ${at} and coalesce(used_by, ${accountId}) = ${accountId}
+      and not exists (select 1 from erasures
+        where erasures.environment = join_links.environment and erasures.customer_id = join_links.customer_id)
     returning environment, customer_id as "customerId"`.execute(trx)
   return rows[0] ?? null
 }

@@ -41,3 +41,31 @@ it('an invite links nobody as a token', async () => {
   const { taken } = await storeWith({ ...LINK, kind: 'invite', sha256: 'a' })
   expect(await taken('token', 'a')).toBeNull()
 })
+
+it.each(['token', 'invite'] as const)(
+  'an account is not noted beside an erased customer by the %s of theirs',
+  async (kind) => {
+    const { db, taken } = await storeWith(
+      { ...LINK, kind, sha256: 'a' },
+      { ...LINK, kind, sha256: 'b', environment: 'sandbox' },
+    )
+    const row = {
+      environment: 'live',
+      customer_id: 'cus_1',
+      event_id: 'man_1',
+      erased_at: NOON,
+      was_known: 0,
+    } as const
+    await db
+      .insertInto('erasures')
+      .values({ ...row, finished_at: null })
+      .execute()
+    expect(await taken(kind, 'a')).toBeNull()
+    expect(await taken(kind, 'b')).toEqual({ environment: 'sandbox', customerId: 'cus_1' })
+    const noted = await db.selectFrom('join_links').select(['sha256', 'used_by']).orderBy('sha256').execute()
+    expect(noted).toEqual([
+      { sha256: 'a', used_by: null },
+      { sha256: 'b', used_by: '1' },
+    ])
+  },
+)

@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { LatchkeyError } from '../../errors.js'
+import { isLatchkeyError, LatchkeyError } from '../../errors.js'
 import { loadCustomers } from '../../store/customers.js'
+import { loadErasure } from '../../store/erasures.js'
 import { isJoinLinkUsed } from '../../store/join-links.js'
 import type { PersonKey } from '../../store/schema.js'
 import type { SyncedProduct } from '../target.js'
@@ -39,29 +40,52 @@ export type JoinLinks = ReturnType<typeof createJoinLinks>
 
 /** Links that prove which account is a customer's. Only the hash is stored, because a stolen token could be used. */
 export function createJoinLinks(context: TelegramContext) {
-  const { db, writeSync, linkAccount, clock } = context
+  const { db, writeSync, clock } = context
+
+  /** No account can be linked to them any more: a link would lead nowhere. */
+  async function refuseErased({ environment, customerId }: PersonKey): Promise<void> {
+    if ((await loadErasure(db, environment, customerId)) === null) return
+    throw new LatchkeyError(
+      'customer_erased',
+      'The customer is erased: no account can be linked to them any more.',
+    )
+  }
+
+  /** False: the customer was erased meanwhile. */
+  async function linkAccount(link: Parameters<TelegramContext['linkAccount']>[0]): Promise<boolean> {
+    try {
+      await context.linkAccount(link)
+      return true
+    } catch (error) {
+      if (isLatchkeyError(error, 'customer_erased')) return false
+      throw error
+    }
+  }
+
   return {
     /**
      * Creates a token that links one account to the customer, once, within an hour. The customer may still be unknown:
      * then their first access finds the account.
+     * @throws {LatchkeyError} `customer_erased`
      */
     async newLinkToken(customer: PersonKey): Promise<LinkToken> {
+      await refuseErased(customer)
       const token = randomBytes(TOKEN_BYTES).toString('base64url')
       const expiresAt = clock() + LINK_TOKEN_MS
       await writeSync('keepJoinLink', { kind: 'token', ...customer, sha256: hashOf(token), expiresAt })
       return { token, expiresAt }
     },
-    /** False: the token is unknown, used or expired. */
+    /** False: the token is unknown, used or expired, or its customer is erased. */
     async linkByToken(token: string, accountId: string): Promise<boolean> {
       const sha256 = hashOf(token)
       const customer = await writeSync('takeJoinLink', { kind: 'token', sha256, accountId, at: clock() })
       if (customer === null) return false
-      await linkAccount({ ...customer, accountId, key: sha256, reason: 'one-time link' })
-      return true
+      return linkAccount({ ...customer, accountId, key: sha256, reason: 'one-time link' })
     },
     /**
      * Creates a link for each group that the customer's access opens. Without access the group would decline them.
-     * @throws {LatchkeyError} `group_not_found`: no such group follows access; `not_entitled`; the platform's errors
+     * @throws {LatchkeyError} `group_not_found`: no such group follows access; `not_entitled`; `customer_erased`; the platform's
+     * errors
      */
     async invite(request: InviteRequest): Promise<readonly Invite[]> {
       const { environment, customerId } = request
@@ -75,6 +99,7 @@ export function createJoinLinks(context: TelegramContext) {
       if (open.length === 0) {
         throw new LatchkeyError('not_entitled', 'The customer has no access to a product with that group.')
       }
+      await refuseErased(request)
       const invites: Invite[] = []
       for (const groupId of new Set(open.map((one) => one.groupId))) {
         const expiresAt = clock() + INVITE_MS

@@ -5,9 +5,10 @@ import { createTelegram, type Telegram, type TelegramDeps } from '../../../src/d
 import { createWriter } from '../../../src/daemon/writer.js'
 import { DOCUMENTED_POLICY } from '../../../src/entitlements/policy.js'
 import type { Messenger } from '../../../src/handlers/telegram.js'
-import type { Receipt } from '../../../src/ingest/delivery.js'
+import type { ManualAct, Receipt } from '../../../src/ingest/delivery.js'
 import { createLogger } from '../../../src/log.js'
 import { createPerformAct, type PerformAct } from '../../../src/people/acts.js'
+import { createErase } from '../../../src/people/erase.js'
 import { type AccessQuery, readAccess } from '../../../src/store/access.js'
 import { loadCustomers } from '../../../src/store/customers.js'
 import { forgetJoinLinks } from '../../../src/store/join-links.js'
@@ -16,6 +17,7 @@ import { ensurePolicy } from '../../../src/store/settings.js'
 import { createOutgoing } from '../../../src/sync/outgoing.js'
 import type { Sync } from '../../../src/sync/sync.js'
 import type { SyncedProduct, TelegramTarget } from '../../../src/sync/target.js'
+import type { WriteSync } from '../../../src/sync/writes.js'
 import { BOT_TOKEN, type LocalTelegram } from '../../platforms/telegram-server.js'
 import { temporaryFile } from '../../store/temporary-store.js'
 import { ENGINE, openStoreAt } from '../../world.js'
@@ -40,6 +42,7 @@ export interface ConnectedTelegram extends Omit<Telegram, 'messenger'>, Messenge
   /** The messenger account that is linked to a customer now. */
   readonly accountOf: (customerId: string) => Promise<string | undefined>
   readonly forget: (customerId: string) => Promise<void>
+  readonly erase: (customerId: string) => Promise<unknown>
   readonly pause: () => Promise<void>
   readonly close: () => Promise<void>
 }
@@ -51,8 +54,8 @@ export interface ConnectOptions {
   readonly clock?: () => number
   readonly accountAsked?: Sync['accountAsked']
   readonly isLeader?: () => boolean
-  /** What is done before each write. */
-  readonly beforeWrite?: () => void
+  /** How the messenger writes. */
+  readonly writing?: (own: WriteSync) => WriteSync
 }
 
 /** The messenger's part of the daemon on a store of its own; nobody may join unless told otherwise. */
@@ -62,7 +65,6 @@ export async function connect(
 ): Promise<ConnectedTelegram> {
   const { file = temporaryFile(), products = PRODUCTS, clock = Date.now } = options
   const { botToken = BOT_TOKEN, accountAsked = async () => 'decline', isLeader = () => true } = options
-  const { beforeWrite = () => {} } = options
   const lines: string[] = []
   const asked: string[] = []
   let rechecks = 0
@@ -75,20 +77,15 @@ export async function connect(
   await ensurePolicy(db, DOCUMENTED_POLICY)
   const writer = createWriter({ db: writing, clock, erasureList: null })
   const answerAccess = (query: AccessQuery) => readAccess(db, clock, query)
-  const performAct = createPerformAct({
-    db,
-    write: async (act) => (await writer.writeBatch([act])).receipts[0] as Receipt,
-    readAccess: answerAccess,
-    clock,
-  })
+  const write = async (act: ManualAct) => (await writer.writeBatch([act])).receipts[0] as Receipt
+  const performAct = createPerformAct({ db, write, readAccess: answerAccess, clock })
+  const finish = () => writer.finishErasures()
+  const erase = createErase({ db, write, finish })
   const config = { botToken, apiUrl: `${server.url}/` }
   const deps: TelegramDeps = {
     products: () => products,
     db,
-    writeSync: (name, change) => {
-      beforeWrite()
-      return writer.writeSync(name, change)
-    },
+    writeSync: options.writing?.(writer.writeSync) ?? writer.writeSync,
     readAccess: answerAccess,
     performAct,
     accountAsked: (target, accountId) => {
@@ -125,6 +122,7 @@ export async function connect(
     accountOf: async (customerId) =>
       (await loadCustomers(db, 'live', [customerId])).get(customerId)?.facts.messengerId?.value,
     forget: (customerId) => db.transaction().execute((trx) => forgetJoinLinks(trx, 'live', customerId)),
+    erase: (customerId) => erase({ environment: 'live', customerId, actor: 'test', reason: null }),
     pause: async () => {
       await writer.writeSync('setSyncPaused', true)
     },

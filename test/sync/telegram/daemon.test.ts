@@ -68,6 +68,18 @@ describe('the members of a group', () => {
     expect(server.calls('banChatMember')).toHaveLength(1)
   })
 
+  it('can be nobody who was erased: they get no link, which would lead nowhere', async () => {
+    const { daemon } = await following()
+    await call(daemon, 'DELETE', '/customers/cus_1')
+    await grant(daemon)
+    for (const links of ['link-tokens', 'invites']) {
+      expect(await call(daemon, 'POST', `/customers/cus_1/${links}`)).toMatchObject({
+        status: 409,
+        json: { code: 'customer_erased' },
+      })
+    }
+  })
+
   it('are let in who linked their account before they ask', async () => {
     const { server, group, daemon } = await following()
     await grant(daemon)

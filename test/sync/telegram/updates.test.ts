@@ -221,6 +221,21 @@ describe('a one-time link', () => {
     expect(await telegram.accountOf('cus_1')).toBeUndefined()
   })
 
+  it('links nobody to a customer who is erased as it is followed', async () => {
+    let erase = async (): Promise<unknown> => null
+    const { server, telegram } = await polling({
+      writing: (own) => (name, change) =>
+        own(name, change).finally(() => (name === 'takeJoinLink' ? erase() : null)),
+    })
+    const { token } = await telegram.linkToken(CUSTOMER)
+    erase = () => telegram.erase('cus_1')
+    server.say(USER, `/start ${token}`)
+    await caughtUp(server)
+    expect(server.sent).toEqual([{ chatId: USER, text: NOT_LINKED }])
+    expect(await telegram.accountOf('cus_1')).toBeUndefined()
+    expect(telegram.logged()).not.toContain('skipped a Telegram update')
+  })
+
   it('may be guessed at five times a minute, and no more', async () => {
     const { server, telegram } = await polling()
     const { token } = await telegram.linkToken(CUSTOMER)
@@ -235,10 +250,10 @@ describe('a one-time link', () => {
   it('waits for a store that can’t be written, however long, and counts as one guess', async () => {
     let failures = 0
     const { server, telegram } = await polling({
-      beforeWrite: () => {
+      writing: (own) => (name, change) => {
         failures -= 1
-        if (failures >= 0)
-          throw unavailable('written', Object.assign(new Error('disk full'), { code: 'SQLITE_FULL' }))
+        const full = Object.assign(new Error('disk full'), { code: 'SQLITE_FULL' })
+        return failures < 0 ? own(name, change) : Promise.reject(unavailable('written', full))
       },
     })
     const { token } = await telegram.linkToken(CUSTOMER)
