@@ -1,5 +1,6 @@
 /* Brings a world to rest, and looks whether it kept its promises. */
 
+import { LINKED } from '../../../src/sync/telegram/handle-update.js'
 import { elapsed, pass, until, untilHolds } from '../machine/time.js'
 import { trace } from '../machine/trace.js'
 import { communityIdOf, messengerIdOf, PEOPLE, ROLES } from '../parts/communities.js'
@@ -33,6 +34,7 @@ export async function beQuiet(world: World): Promise<void> {
   assertBounded(world)
   await untilHolds(() => until('the messages', assertMessages(world), MINUTE_MS))
   await untilHolds(() => until('the apps', assertApps(world), MINUTE_MS))
+  await untilHolds(() => until('one-time links', assertLinked(world), MINUTE_MS))
   await until('what was erased', assertErased(world), MINUTE_MS)
   await assertSmall(world)
 }
@@ -335,6 +337,42 @@ async function assertApps(world: World): Promise<void> {
       }
     }
   }
+}
+
+/** Whoever follows a one-time link is answered, and whoever is told that their account is linked has it linked. */
+async function assertLinked(world: World): Promise<void> {
+  const { communities, byHand } = world
+  const { links, telegram } = communities
+  const accounts = Map.groupBy(links.followed, ({ messengerId }) => messengerId)
+  const linked = accounts.size === 0 ? new Set() : await linkedByTelegram(world)
+  for (const [messengerId, own] of accounts) {
+    const told = telegram.sent.slice(links.sentBefore).filter(({ chatId }) => chatId === messengerId)
+    trace(
+      `${messengerId} followed ${own.length} links, and was told ${told.map(({ text }) => text).join(' ')}`,
+    )
+    if (told.length < own.length && !links.isTroubled)
+      throw new BrokenPromise(
+        'one-time links are answered',
+        `${messengerId}: ${told.length} of ${own.length}`,
+      )
+    const isKnown = own.some(({ customerId }) => linked.has(`${customerId} ${messengerId}`))
+    const isForgotten = own.some(({ customerId }) => byHand.erased.has(customerId))
+    if (told.some(({ text }) => text === LINKED) && !isKnown && !isForgotten)
+      throw new BrokenPromise('who is told that they are linked is', JSON.stringify(own))
+  }
+  Object.assign(links, { followed: [], isTroubled: false, sentBefore: telegram.sent.length })
+}
+
+/** Customers and the accounts that the bot has linked them to. */
+async function linkedByTelegram(world: World): Promise<ReadonlySet<string>> {
+  const lines = await exportLines(world, 'sandbox')
+  if (lines === null) throw new BrokenPromise('questions are answered', 'the export')
+  const acts = lines
+    .map((line) => JSON.parse(line))
+    .filter(({ kind }) => kind === 'manual')
+    .map(({ bodyBase64 }) => JSON.parse(Buffer.from(bodyBase64, 'base64').toString()))
+    .filter(({ actor, customer }) => actor === 'telegram' && customer.messengerId !== null)
+  return new Set(acts.map(({ customerId, customer }) => `${customerId} ${customer.messengerId}`))
 }
 
 async function assertErased(world: World): Promise<void> {

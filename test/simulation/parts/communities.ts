@@ -25,6 +25,15 @@ export const OUTSIDERS = 9
 export const communityIdOf = (person: number): string => accountId(person)
 export const messengerIdOf = (person: number): number => 5_000 + person
 
+export interface OneTimeLinks {
+  /** Each time that one was followed, whose the account is to be. */
+  followed: { readonly messengerId: number; readonly customerId: string }[]
+  /** Whether Telegram was in trouble meanwhile: what it was sent may be lost. */
+  isTroubled: boolean
+  /** How many messages the bot had sent before. */
+  sentBefore: number
+}
+
 export interface Communities {
   readonly discord: LocalDiscord
   readonly telegram: LocalTelegram
@@ -35,8 +44,11 @@ export interface Communities {
   readonly touched: ReadonlySet<string>
   /** What the bot has changed, and when, in milliseconds since the world began. */
   readonly changes: readonly (AuditEntry & { readonly at: number })[]
+  /** What came of one-time links to the bot since all was quiet. */
+  readonly links: OneTimeLinks
   /** Something that people, staff or the platforms do. */
   act(chance: Chance): void
+  follow(token: string, person: number, customerId: string): void
   recover(): Promise<void>
 }
 
@@ -52,6 +64,7 @@ export async function startCommunities(atEnd: AtEnd): Promise<Communities> {
   const { guild } = discord
   const guests = new Set<string>()
   const touched = new Set<string>()
+  const links: OneTimeLinks = { followed: [], isTroubled: false, sentBefore: 0 }
   for (let person = 0; person < PEOPLE; person += 1) guild.join(communityIdOf(person))
 
   const roleNames = ['gold', 'silver'] as const
@@ -129,10 +142,18 @@ export async function startCommunities(atEnd: AtEnd): Promise<Communities> {
     guests,
     touched,
     changes,
+    links,
     act(chance) {
       const [name, act] = chance.pick(acts)
       trace(`community ${name}`)
       runAs(discordOwner, () => act(chance, chance.below(PEOPLE)))
+      links.isTroubled ||= name.startsWith('telegram')
+    },
+    follow(token, person, customerId) {
+      const messengerId = messengerIdOf(person)
+      trace(`${messengerId} follows a link of ${customerId}`)
+      links.followed.push({ messengerId, customerId })
+      runAs(discordOwner, () => telegram.say(messengerId, `/start ${token}`))
     },
     recover,
   }

@@ -198,6 +198,12 @@ const ACTS: Readonly<Record<string, Act>> = {
   async invite(world, customer) {
     await world.operate(`POST /customers/${customer}/invites?${ENV}`, {})
   },
+  async 'one-time link'(world, customer, chance) {
+    const { status, json } = await world.operate(`POST /customers/${customer}/link-tokens?${ENV}`, {})
+    if (status !== 201) return
+    await pause(chance.below(lasting(20_000)))
+    world.communities.follow(json.token, chance.below(OUTSIDERS), customer)
+  },
   async erase(world, customer, chance) {
     if (!chance.is(0.6)) return
     world.byHand.erasedAt.set(customer, elapsed())
@@ -273,7 +279,7 @@ const IN_TURN = ['grant', 'revoke', 'block', 'unblock']
 
 /** Only who is linked has roles, so this comes more often than the rest. */
 const LINKING_SHARE = 0.3
-const LINKING = ['link', 'link everyone'] as const
+const LINKING = ['link', 'link everyone', 'one-time link'] as const
 
 /** What differs from the policy that the truth goes by; null: nothing. */
 const POLICIES: readonly (object | null)[] = [
