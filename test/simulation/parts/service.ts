@@ -74,6 +74,12 @@ export async function startSimulatedService(
     (await service.data(`GET ${path}?limit=${REMEMBERED}`)).items
   let lookedAt = Number.NEGATIVE_INFINITY
   const addresses = new Map<string, Set<string>>()
+  async function noteAddresses(): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
+    for (const { id, email } of await everyItem(service, '/v3/customers')) {
+      addresses.set(email, (addresses.get(email) ?? new Set()).add(id))
+    }
+    return addresses
+  }
 
   return {
     ...service,
@@ -86,6 +92,8 @@ export async function startSimulatedService(
         ledger.subscriptions = await first('/v3/subscriptions')
         ledger.payments = await first('/v3/payments')
       }
+      // The service forgets a customer there, and the daemon does not.
+      if (wanted === 'customer deleted') await noteAddresses()
       return (await actsWith(chance)[wanted]?.()) ?? false
     },
     async sendAgain() {
@@ -100,12 +108,7 @@ export async function startSimulatedService(
     paid: () => ledger.payments.map(({ id }) => id).sort(),
     known: () => [...new Set(ledger.payments.flatMap(({ customerId }) => customerId ?? []))].sort(),
     payments: () => everyItem(service, '/v3/payments'),
-    async addresses() {
-      for (const { id, email } of await everyItem(service, '/v3/customers')) {
-        addresses.set(email, (addresses.get(email) ?? new Set()).add(id))
-      }
-      return addresses
-    },
+    addresses: noteAddresses,
     async buyers() {
       const bought = await everyItem(service, '/v3/payments')
       return [...new Set(bought.flatMap(({ customerId }) => customerId ?? []))].sort()
