@@ -7,7 +7,7 @@ import { GUILD_ID } from '../platforms/discord-ids.js'
 import { createFolder } from '../setup/create-folder.js'
 import type { AtEnd } from '../world.js'
 import type { Probe } from './checks/audit.js'
-import { chanceOf, mixed } from './machine/chance.js'
+import { type Chance, chanceOf, mixed } from './machine/chance.js'
 import { restartTime, until } from './machine/time.js'
 import { restartTrace } from './machine/trace.js'
 import { type SimulatedApp, startApp } from './parts/apps.js'
@@ -158,7 +158,8 @@ export async function createWorld(
     await until('a receiver', startReceiver('app', chances, ground.atEnd), MINUTE_MS),
     await until('a receiver', startReceiver('crm', chances, ground.atEnd), MINUTE_MS),
   ]
-  const config = () => configOf(settings, service, communities, receivers)
+  const chosen = choicesOf(chanceOf(mixed(seed, 5)))
+  const config = () => ({ ...configOf(settings, service, communities, receivers), ...chosen })
   const starting = ground.startDaemon({ folder, config, onLog, onFailure: report })
   const daemon = await until('the start of the daemon', starting, MINUTE_MS)
   const apps = [
@@ -211,6 +212,14 @@ export async function createWorld(
       await until('the end of the service', service.sandbox.stop(), MINUTE_MS)
       rmSync(folder, { recursive: true, force: true })
     },
+  }
+}
+
+/** What some merchants have in their config, and others have not. */
+function choicesOf(chance: Chance): object {
+  return {
+    ...(chance.is(0.4) && { retention: { bodiesAfter: '35d' } }),
+    ...(chance.is(0.2) && { backfill: { schedule: '30 4 * * *' } }),
   }
 }
 
