@@ -14,10 +14,11 @@ import type { World } from './world.js'
 type Perform = (world: World, chance: Chance) => Promise<void>
 
 const STEPS: Readonly<Record<Exclude<Kind, 'quiet' | Fault>, Perform>> = {
-  async act({ service }, chance) {
+  async act({ service, byHand, erasesDeleted }, chance) {
     const name = chance.pick(service.acts)
     const did = await service.act(name, chance)
     trace(`act ${name}: ${did}`)
+    if (erasesDeleted) for (const one of service.deleted) byHand.erased.add(one)
   },
   async faults({ service }, chance) {
     const some = (share: number, most: number) => (chance.is(share) ? chance.draw() * most : 0)

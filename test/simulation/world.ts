@@ -72,6 +72,8 @@ export interface World {
   readonly service: SimulatedService
   readonly settings: Settings
   readonly byHand: ByHand
+  /** Whether the daemon erases whom the service has deleted. */
+  readonly erasesDeleted: boolean
   readonly live: LiveSales
   readonly communities: Communities
   readonly receivers: readonly SimulatedReceiver[]
@@ -158,7 +160,9 @@ export async function createWorld(
     await until('a receiver', startReceiver('app', chances, ground.atEnd), MINUTE_MS),
     await until('a receiver', startReceiver('crm', chances, ground.atEnd), MINUTE_MS),
   ]
-  const chosen = choicesOf(chanceOf(mixed(seed, 5)))
+  const choices = chanceOf(mixed(seed, 5))
+  const erasesDeleted = choices.is(0.3)
+  const chosen = { erasure: { onCustomerDeleted: erasesDeleted }, ...choicesOf(choices) }
   const config = () => ({ ...configOf(settings, service, communities, receivers), ...chosen })
   const starting = ground.startDaemon({ folder, config, onLog, onFailure: report })
   const daemon = await until('the start of the daemon', starting, MINUTE_MS)
@@ -188,6 +192,7 @@ export async function createWorld(
     service,
     settings,
     byHand: nothingByHand(),
+    erasesDeleted,
     live: noSales(),
     communities,
     receivers,

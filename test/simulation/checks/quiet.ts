@@ -222,9 +222,11 @@ function assertBounded({ communities, daemon, byHand }: World): void {
         )
       // Nothing is left of who was erased: what they lost is not counted.
       const isForgotten = (accountId: string) =>
-        [...(byHand.holders.get(accountId) ?? [])].some((customer) =>
-          isBetween(from, at)(byHand.erasedAt.get(customer) ?? Number.NaN),
-        )
+        [...(byHand.holders.get(accountId) ?? [])].some((customer) => {
+          const erasedAt = byHand.erasedAt.get(customer)
+          // Of whom the daemon has erased by itself, only that it has.
+          return erasedAt === undefined ? byHand.erased.has(customer) : isBetween(from, at)(erasedAt)
+        })
       const taken = [...last].flatMap(([accountId, one]) =>
         one === 'take' && !isGivenBack(accountId) && !isForgotten(accountId) ? [accountId] : [],
       )

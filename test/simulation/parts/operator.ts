@@ -12,12 +12,13 @@ export interface ByHand {
   readonly grants: Set<string>
   /** A customer, or a customer and a product. */
   readonly blocks: Set<string>
+  /** Also by the daemon, whom the service has deleted. */
   readonly erased: Set<string>
   /** Granted for a while. */
   readonly brief: Set<string>
   /** When removals were confirmed, in milliseconds since the world began. */
   readonly confirmedAt: number[]
-  /** When the erasure of each customer began. */
+  /** When the erasure of each customer began that was made by hand. */
   readonly erasedAt: Map<string, number>
   /** By account in the guild, the customers whom it was ever linked to. */
   readonly holders: Map<string, Set<string>>

@@ -33,6 +33,8 @@ export interface SimulatedService extends Pick<Service, 'call' | 'data'> {
   buyers(): Promise<readonly string[]>
   /** Whose each address is, or was when this was asked before. */
   addresses(): Promise<ReadonlyMap<string, ReadonlySet<string>>>
+  /** The customers whom the service has deleted. */
+  readonly deleted: ReadonlySet<string>
 }
 
 /** What differs from world to world. */
@@ -80,6 +82,11 @@ export async function startSimulatedService(
     }
     return addresses
   }
+  const deleted = new Set<string>()
+  async function noteDeleted(): Promise<void> {
+    const left = new Set((await everyItem(service, '/v3/customers')).map(({ id }) => id))
+    for (const one of [...addresses.values()].flatMap((own) => [...own])) if (!left.has(one)) deleted.add(one)
+  }
 
   return {
     ...service,
@@ -94,7 +101,9 @@ export async function startSimulatedService(
       }
       // The service forgets a customer there, and the daemon does not.
       if (wanted === 'customer deleted') await noteAddresses()
-      return (await actsWith(chance)[wanted]?.()) ?? false
+      const did = (await actsWith(chance)[wanted]?.()) ?? false
+      if (wanted === 'customer deleted') await noteDeleted()
+      return did
     },
     async sendAgain() {
       let count = 0
@@ -109,6 +118,7 @@ export async function startSimulatedService(
     known: () => [...new Set(ledger.payments.flatMap(({ customerId }) => customerId ?? []))].sort(),
     payments: () => everyItem(service, '/v3/payments'),
     addresses: noteAddresses,
+    deleted,
     async buyers() {
       const bought = await everyItem(service, '/v3/payments')
       return [...new Set(bought.flatMap(({ customerId }) => customerId ?? []))].sort()
