@@ -4,6 +4,9 @@ import type { LogEnd } from '../store/changes.js'
 /** How soon readers look again for changes that they could not see yet. */
 const AGAIN_MS = 50
 
+/** The longest wait between looks at a log that may have gone back as a reader looked: each is twice the last. */
+const LATEST_MS = 1_600
+
 /** No transaction of Latchkey's takes so long. */
 const LONG_MS = 60_000
 
@@ -23,13 +26,14 @@ const HELD_UP =
 
 /**
  * Wakes the readers of a change log that ends before the oldest transaction under way: again, as long as it lacks
- * committed changes. A transaction that ends without a commit tells nobody.
+ * committed changes, or lacked them perhaps as a reader looked. A transaction that ends without a commit tells nobody.
  */
 export function createLogWatch({ readEnd, wake, log, elapsed, later }: LogWatchDeps) {
   let isLooking = false
   let isAsked = false
   let isStopped = false
   let timer: NodeJS.Timeout | undefined
+  let pauseMs = AGAIN_MS
   /** Where the log has ended since then, though it lacks changes; null: it lacks none. */
   let heldUp: { readonly at: number; readonly since: number; isWarned: boolean } | null = null
 
@@ -41,9 +45,17 @@ export function createLogWatch({ readEnd, wake, log, elapsed, later }: LogWatchD
       const end = await readEnd().catch(() => null)
       wake()
       noteEnd(end)
-      if (end?.isBehind && !isStopped) timer ??= later(again, AGAIN_MS)
+      if (end !== null && !isStopped) lookAgainAt(end)
     }
     isLooking = false
+  }
+
+  function lookAgainAt({ isBehind, mayGoBack }: LogEnd): void {
+    clearTimeout(timer)
+    if (!isBehind && !mayGoBack) return
+    if (isBehind) pauseMs = AGAIN_MS
+    timer = later(ask, pauseMs)
+    pauseMs = Math.min(pauseMs * 2, LATEST_MS)
   }
 
   function noteEnd(end: LogEnd | null): void {
@@ -57,19 +69,17 @@ export function createLogWatch({ readEnd, wake, log, elapsed, later }: LogWatchD
     log.warn(HELD_UP)
   }
 
-  function again(): void {
-    timer = undefined
-    note()
-  }
-
-  function note(): void {
+  function ask(): void {
     isAsked = true
     if (!isLooking) void look()
   }
 
   return {
     /** Something was committed, here or by another process. Cheap, and never throws. */
-    note,
+    note(): void {
+      pauseMs = AGAIN_MS
+      ask()
+    },
     async stop(): Promise<void> {
       isStopped = true
       clearTimeout(timer)

@@ -202,24 +202,39 @@ export interface LogEnd {
   readonly cursor: number
   /** Whether changes are committed that readers don't see yet. */
   readonly isBehind: boolean
+  /**
+   * Whether the next statement may see less of it, for a moment: a transaction is under way that is older than a change.
+   * That of another database holds nothing up, but while it ends nobody can tell whose it was.
+   */
+  readonly mayGoBack: boolean
 }
 
-/** By the table of all. */
+/** By the table of all. `oldest`: the place of the oldest transaction under way on the server. */
 const LOG_ENDS: Readonly<Record<Engine['changeLog'], NamedQuery>> = {
-  changes: logEndIn('changes'),
-  change_log: logEndIn('change_log'),
+  changes: logEndIn('changes', 'null'),
+  change_log: logEndIn(
+    'change_log',
+    `select (pg_snapshot_xmin(pg_current_snapshot())::text::bigint - coalesce(max(xid), 0)) * ${PLACES}
+      + coalesce(max(cursor), 0) from change_log_base`,
+  ),
 }
 
-function logEndIn(all: Engine['changeLog']): NamedQuery {
+function logEndIn(all: Engine['changeLog'], oldest: string): NamedQuery {
   const highest = (log: string) => `select coalesce(max(cursor), 0) from ${log}`
-  return fixedQuery('log_end', `select (${highest('changes')}) as cursor, (${highest(all)}) as newest`)
+  return fixedQuery(
+    'log_end',
+    `select (${highest('changes')}) as cursor, (${highest(all)}) as newest, (${oldest}) as oldest`,
+  )
 }
 
-/** In one statement, so that both are of the same moment. */
+/** In one statement, so that all is of the same moment. */
 export async function logEnd(db: Db): Promise<LogEnd> {
-  const [end] = await ask<Record<'cursor' | 'newest', number>>(db, LOG_ENDS[engineOf(db).changeLog])
-  const { cursor = 0, newest = 0 } = end ?? {}
-  return { cursor, isBehind: newest > cursor }
+  const [end] = await ask<{ cursor: number; newest: number; oldest: number | null }>(
+    db,
+    LOG_ENDS[engineOf(db).changeLog],
+  )
+  const { cursor = 0, newest = 0, oldest = null } = end ?? {}
+  return { cursor, isBehind: newest > cursor, mayGoBack: oldest !== null && newest >= oldest }
 }
 
 export function changeOf(row: Selectable<ChangesTable>): Change {

@@ -1,42 +1,27 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
-import { expect, it } from 'vitest'
+import { beforeEach, expect, it, onTestFinished, vi } from 'vitest'
 import { createLogWatch } from '../../src/daemon/log-watch.js'
 import type { LogEnd } from '../../src/store/changes.js'
 
+beforeEach(() => {
+  vi.useFakeTimers()
+  return () => void vi.useRealTimers()
+})
+
 function watching() {
-  const end = { cursor: 1, isBehind: false }
+  const end = { cursor: 1, isBehind: false, mayGoBack: false }
   const warnings: string[] = []
   const woken = { times: 0 }
-  const waiting: { readonly run: () => void; readonly at: number }[] = []
-  let now = 0
   const watch = createLogWatch({
     readEnd: async (): Promise<LogEnd> => ({ ...end }),
     wake: () => {
       woken.times += 1
     },
     log: { warn: (text: string) => void warnings.push(text) },
-    elapsed: () => now,
-    later(run, ms) {
-      waiting.push({ run, at: now + ms })
-      return undefined as never
-    },
+    elapsed: () => performance.now(),
+    later: (run, ms) => setTimeout(run, ms),
   })
-
-  /** Turns the clock, and has everything happen that is due meanwhile. */
-  async function pass(ms: number): Promise<void> {
-    const until = now + ms
-    await nextTurn()
-    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-      if (next.at > until) {
-        waiting.unshift(next)
-        break
-      }
-      now = next.at
-      next.run()
-      await nextTurn()
-    }
-    now = until
-  }
+  onTestFinished(watch.stop)
+  const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms)
   return { end, warnings, woken, pass, ...watch }
 }
 
@@ -53,6 +38,27 @@ it('wakes the readers of the change log again, as long as it lacks changes', asy
   end.isBehind = false
   await pass(1_000)
   expect(woken.times).toBe(times + 1)
+})
+
+it('wakes them again, ever more seldom, as long as the log may have lacked a change as they looked', async () => {
+  const { end, woken, pass, note } = watching()
+  end.mayGoBack = true
+  note()
+  await pass(0)
+  expect(woken.times).toBe(1)
+  await pass(50)
+  expect(woken.times).toBe(2)
+  await pass(60_000)
+  const { times } = woken
+  expect(times).toBeGreaterThan(35)
+  expect(times).toBeLessThan(45)
+  // What is committed meanwhile is looked for as soon as the first one.
+  note()
+  await pass(50)
+  expect(woken.times).toBe(times + 2)
+  end.mayGoBack = false
+  await pass(60_000)
+  expect(woken.times).toBe(times + 3)
 })
 
 it('says once that the log has been held up for a minute, and again after it has moved', async () => {

@@ -133,6 +133,22 @@ describe('the change log', () => {
     expect(await customersAfter(db, 0)).toEqual(['cus_2'])
   })
 
+  it('says that it may go back while a transaction is under way anywhere that is older than a change', async () => {
+    const [{ db }, { url: elsewhere }] = [await newDatabase(), await newDatabase()]
+    await append(db, change(1))
+    await eventually(async () => expect(await logEnd(db)).toMatchObject({ mayGoBack: false }))
+    const other = new pg.Client({ connectionString: elsewhere })
+    await other.connect()
+    await other.query("begin; insert into settings values ('under way', '')")
+    await append(db, change(2))
+    expect(await logEnd(db)).toMatchObject({ mayGoBack: true })
+    await other.query('rollback')
+    await other.end()
+    await eventually(async () =>
+      expect(await logEnd(db)).toMatchObject({ isBehind: false, mayGoBack: false }),
+    )
+  })
+
   it('waits for no transaction of another database, also for a user who may see no other’s sessions', async () => {
     const [{ db, url }, { url: elsewhere }] = [await newDatabase(), await newDatabase()]
     const other = new pg.Client({ connectionString: elsewhere })

@@ -1,9 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 import { pino } from 'pino'
-import { onTestFinished } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { createWriter } from '../../src/daemon/writer.js'
 import type { Environment } from '../../src/provider/event.js'
-import { appendChanges, ensureChangeLogEpoch } from '../../src/store/changes.js'
+import { appendChanges, ensureChangeLogEpoch, logEnd } from '../../src/store/changes.js'
 import { loadCustomers, saveCustomers } from '../../src/store/customers.js'
 import { saveEntitlements } from '../../src/store/entitlements.js'
 import type { Database } from '../../src/store/schema.js'
@@ -11,6 +11,7 @@ import { createOutages } from '../../src/sync/outages.js'
 import { createSync, type Sync, type SyncDeps } from '../../src/sync/sync.js'
 import type { DiscordTarget, SyncedProduct, TelegramTarget } from '../../src/sync/target.js'
 import type { WriteSync } from '../../src/sync/writes.js'
+import { eventually } from '../setup/eventually.js'
 import { emptyStores } from '../store/temporary-store.js'
 import { ENGINE } from '../world.js'
 import { type Community, createCommunity } from './community.js'
@@ -104,7 +105,13 @@ export async function syncing({ community: given, deps = {} }: SyncingOptions = 
     pass: (ms) => {
       now += ms
     },
-    access: (...changes) => db.transaction().execute((trx) => writeAccess(trx, changes, now)),
+    async access(...changes) {
+      await db.transaction().execute((trx) => writeAccess(trx, changes, now))
+      // Other tests write to other databases of the server: from now on, none of their transactions hides the change.
+      await eventually(async () =>
+        expect(await logEnd(db)).toMatchObject({ isBehind: false, mayGoBack: false }),
+      )
+    },
     link: (customerId, accountId, environment = 'live') =>
       db.transaction().execute(async (trx) => {
         const stored = await loadCustomers(trx, environment, [customerId])
