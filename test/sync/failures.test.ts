@@ -1,4 +1,3 @@
-import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { LatchkeyError } from '../../src/errors.js'
 import { ActionRequiredError, RetryableError } from '../../src/sync/platform.js'
@@ -281,29 +280,36 @@ it.each([
 
 it('a call that is under way is not made again, although the store fails meanwhile', async () => {
   const { community, start, writeSync } = await withCustomers(2)
+  const { promise: storeFailed, resolve: storeFails } = Promise.withResolvers<void>()
   let isFailing = true
   const failing: WriteSync = (name, change) => {
     if (name !== 'stepMemberships' || !isFailing) return writeSync(name, change)
     isFailing = false
+    storeFails()
     return Promise.reject(new LatchkeyError('store_unavailable', 'The store cannot be written now.'))
   }
   const { promise: released, resolve: release } = Promise.withResolvers<null>()
-  const { promise: askedAgain, resolve: askAgain } = Promise.withResolvers<void>()
   let asked = 0
   community.meet(({ call, accountId }) => {
     if (accountId !== '11' || call !== 'observe') return null
     asked += 1
-    if (asked === 2) askAgain()
     return released
   })
   const sync = await start({ writeSync: failing })
-  const failed = sync.run().catch(() => {})
+  let isOver = false
+  const failed = sync.run().catch(() => {
+    isOver = true
+  })
   const next = sync.run()
-  await Promise.race([askedAgain, wait(500)])
-  expect(asked).toBe(1)
+  await storeFailed
+  // Answered by the store: by then, a run that does not wait for its calls is over.
+  await sync.status()
+  expect(isOver).toBe(false)
   release(null)
   await failed
   await next
+  expect(isOver).toBe(true)
+  expect(asked).toBe(1)
   expect(community.membersOf(GOLD)).toEqual(['10', '11'])
 })
 
