@@ -4,6 +4,7 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync } from 'node:
 import { join } from 'node:path'
 import { loadConfig } from '../../../src/config/load.js'
 import { startConfigured } from '../../../src/daemon/configured.js'
+import { withoutGaps, withoutGapsInLog } from '../../setup/bytes-in-use.js'
 import { closeLeft, type Disk, giveDisk } from '../machine/disk.js'
 import { createProcess, currentProcess, kill, runAs, type SimulatedProcess } from '../machine/processes.js'
 import { trace } from '../machine/trace.js'
@@ -201,8 +202,11 @@ export async function startDaemonHere(options: DaemonHostOptions): Promise<Daemo
       if (running === null) await inTurn(start)
     },
     async *stored() {
-      for (const suffix of ['', '-wal', '.erasures'])
-        yield readFileSync(`${databaseIn(lives)}${suffix}`, { flag: 'a+' })
+      const bytesOf = (suffix: string) => readFileSync(`${databaseIn(lives)}${suffix}`, { flag: 'a+' })
+      // A row that moved may leave a copy in a gap until the file is compacted, as the documents say.
+      yield withoutGaps(bytesOf(''))
+      yield withoutGapsInLog(bytesOf('-wal'))
+      yield bytesOf('.erasures')
     },
     async end() {
       isOver = true

@@ -31,7 +31,7 @@ export interface Daemon {
   reload(): Promise<void>
   /** Ends all that is wrong with it. Resolves once it serves. */
   heal(): Promise<void>
-  /** All that it keeps beyond its end, part by part. */
+  /** All that it keeps beyond its end, part by part, but for bytes that hold nothing any more. */
   stored(): AsyncIterable<Buffer>
   /** For good. */
   end(): Promise<void>
