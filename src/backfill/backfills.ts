@@ -8,6 +8,7 @@ import { isLatchkeyError, LatchkeyError } from '../errors.js'
 import type { PaymentsApi } from '../payments-api/client.js'
 import type { Environment } from '../provider/event.js'
 import { type BackfillStep, isStopAsked } from '../store/backfill.js'
+import { isStoreBusy } from '../store/engine.js'
 import type { Db } from '../store/schema.js'
 import { type LedgerDeps, placeNow } from './ledger.js'
 import {
@@ -37,7 +38,10 @@ const CONTINUED_WITHIN_MS = 12 * 60 * 60 * 1000
 const TOO_OLD_TEXT = 'It was broken off more than 12 hours ago: run it again, from the beginning.'
 /** How often it is asked whether a backfill has stopped. */
 const LOOK_MS = 200
-/** How often it is asked whether a scheduled one has ended, and whether another instance wants one to stop. */
+/**
+ * How often it is asked whether a scheduled one has ended, and whether another instance wants one to stop; also the wait
+ * until it is tried again to save how one ended.
+ */
 const ASKED_MS = 1_000
 
 /** The writes of what is known of a backfill. */
@@ -89,7 +93,7 @@ export function createBackfills(deps: BackfillsDeps) {
   const running = new Map<Environment, Running>()
   /** Else two that ask at the same moment would both find that none runs. */
   const inTurn = pLimit(1)
-  let isClosing = false
+  const closing = new AbortController()
 
   const asItIs = (run: Backfill): Backfill => {
     const own = running.get(run.plan.environment)?.run
@@ -117,7 +121,7 @@ export function createBackfills(deps: BackfillsDeps) {
       .alone(environment, async (fenced) => {
         await saveBegin(run, before, fenced)
         begun.resolve(true)
-        await runToEnd(own, { ...deps, writes: fenced })
+        await runToEnd(own, { ...deps, writes: fenced }, closing.signal)
         return true
       })
       .then((done) => begun.resolve(done === true), begun.reject)
@@ -163,7 +167,7 @@ export function createBackfills(deps: BackfillsDeps) {
   async function resume(): Promise<void> {
     for (const run of (await list()).filter(isRunning)) {
       const { environment } = run.plan
-      if (isClosing || running.has(environment) || (await isTaken(environment))) continue
+      if (closing.signal.aborted || running.has(environment) || (await isTaken(environment))) continue
       if (isTooOld(run)) {
         const record = recordOf(stopped(run, TOO_OLD_TEXT, clock()))
         await writes.save({ environment, id: run.id, record, drops: true })
@@ -215,7 +219,7 @@ export function createBackfills(deps: BackfillsDeps) {
     },
     /** Resolves once none runs here; the next start continues. */
     async close(): Promise<void> {
-      isClosing = true
+      closing.abort()
       for (const { stopping } of running.values()) stopping.abort(CLOSING)
       await Promise.all([...running.values()].map(({ ended }) => ended))
     },
@@ -254,6 +258,7 @@ function busy(environment: Environment): LatchkeyError {
 async function runToEnd(
   own: Running,
   { apiFor, db, readApart, ingest, aheadAtMostMs, writes, clock, log }: BackfillsDeps,
+  closing: AbortSignal,
 ): Promise<void> {
   const { signal } = own.stopping
   const { id, plan } = own.run
@@ -262,10 +267,21 @@ async function runToEnd(
 
   async function end(run: Backfill, drops: boolean): Promise<void> {
     // Shown once it is saved.
-    await writes
-      .save({ environment, id, record: recordOf(run), drops })
-      .catch((error: unknown) => log.error({ err: error }, 'could not save how a backfill ended'))
+    await saveEnd({ environment, id, record: recordOf(run), drops })
     own.run = run
+  }
+
+  /** Again until a store that is full or held takes it: else it would be shown as running for ever. */
+  async function saveEnd(step: BackfillStep, isFirst = true): Promise<void> {
+    try {
+      await writes.save(step)
+    } catch (error) {
+      const isBusy = isStoreBusy(error)
+      if (isFirst || !isBusy) log.error({ err: error }, 'could not save how a backfill ended')
+      // What is left as running is continued by the next daemon.
+      const goesOn = isBusy && (await wait(ASKED_MS, true, { signal: closing }).catch(() => false))
+      if (goesOn) await saveEnd(step, false)
+    }
   }
 
   const looking = setInterval(() => void stopIfAsked(), ASKED_MS)
