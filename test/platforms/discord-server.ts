@@ -7,7 +7,14 @@ import { callOf, type DiscordCall, requestOf, send, sendLimited } from './discor
 import { createGuild, type LocalGuild } from './discord-guild.js'
 import { BOT_TOKEN, GUILD_ID } from './discord-ids.js'
 import { type Bucket, createLimits, type ForcedLimit } from './discord-limits.js'
-import { type AuditEntry, answerCall, type DiscordRouteName, refusal, routeOf } from './discord-routes.js'
+import {
+  type AuditEntry,
+  answerCall,
+  type DiscordRouteName,
+  type RoutedRequest,
+  refusal,
+  routeOf,
+} from './discord-routes.js'
 
 /** Far above what a test calls, so that a limit is met only where a test sets one. */
 const WIDE_BUCKET: Bucket = { limit: 10_000, perMs: 1_000 }
@@ -18,8 +25,8 @@ export interface DiscordOptions {
   readonly globalPerSecond?: number
   /** Takes what ends it; by default it ends with the test. */
   readonly atEnd?: (end: () => Promise<void>) => void
-  /** Hears what the bot changes, as it does. */
-  readonly onEntry?: (entry: AuditEntry) => void
+  /** Hears what the bot changes, as it does, and when it asked for it, in epoch milliseconds. */
+  readonly onEntry?: (entry: AuditEntry, askedAt: number) => void
 }
 
 /**
@@ -73,7 +80,7 @@ export async function startDiscord({
   const guilds = new Map([[GUILD_ID, guild]])
   const unknownAccounts = new Set<string>()
   const auditLog: AuditEntry[] = []
-  const world = { guilds, unknownAccounts, auditLog, onEntry }
+  const world = { guilds, unknownAccounts, auditLog }
   const calls: DiscordCall[] = []
   const limits = createLimits(
     {
@@ -89,6 +96,9 @@ export async function startDiscord({
   let token = BOT_TOKEN
   let state: DiscordState = 'up'
 
+  const perform = (call: DiscordCall, routed: RoutedRequest) =>
+    answerCall(requestOf(call), routed, { ...world, onEntry: (entry) => onEntry(entry, call.at) })
+
   function answerAsDiscord(req: IncomingMessage, res: ServerResponse, call: DiscordCall): void {
     const routed = routeOf(call)
     if (req.headers.authorization !== `Bot ${token}`) {
@@ -99,7 +109,7 @@ export async function startDiscord({
       const verdict = limits.count(routed, call.at)
       call.isEarly = verdict.isEarly
       if (verdict.waitMs !== null) sendLimited(res, call, verdict, verdict.waitMs)
-      else send(res, call, answerCall(requestOf(call), routed, world), verdict.headers)
+      else send(res, call, perform(call, routed), verdict.headers)
     }
   }
 
@@ -113,7 +123,7 @@ export async function startDiscord({
       res.write('{')
     } else if (state === 'lose-answers') {
       const routed = routeOf(call)
-      if (routed) answerCall(requestOf(call), routed, world)
+      if (routed) perform(call, routed)
       req.socket.destroy()
     } else if (typeof state === 'object' && 'status' in state) {
       send(res, call, { status: state.status, body: { message: 'Internal Server Error', code: 0 } })

@@ -214,11 +214,14 @@ function assertBounded({ communities, daemon, byHand }: World): void {
       const last = new Map(
         own.filter((one) => one.at > from && one.at <= at).map((one) => [one.accountId, one.action]),
       )
-      // To whom it was due again, and given a moment later, counts as a member before.
+      // To whom it was due again, and who is to get it a moment later, counts as a member before.
       const isGivenBack = (accountId: string) =>
         own.some(
           (one) =>
-            one.accountId === accountId && one.action === 'give' && isBetween(at, at + MINUTE_MS)(one.at),
+            one.action === 'give' &&
+            one.accountId === accountId &&
+            one.at >= at &&
+            one.askedAt <= at + MINUTE_MS,
         )
       // Nothing is left of who was erased: what they lost is not counted.
       const isForgotten = (accountId: string) =>

@@ -45,7 +45,8 @@ function before(database: Sqlite.Database, isWrite: boolean): void {
   if (!owner.isDead) disk.onStatement()
   if (owner.isDead) throw new KilledError(owner.name)
   // What is open for reading alone needs none, not even at a commit.
-  if (isWrite && disk.isFull && !database.readonly) throw new Native.SqliteError('database or disk is full', 'SQLITE_FULL')
+  if (isWrite && disk.isFull && !database.readonly)
+    throw new Native.SqliteError('database or disk is full', 'SQLITE_FULL')
 }
 
 /** Whether it may need room. */

@@ -34,6 +34,12 @@ export interface OneTimeLinks {
   sentBefore: number
 }
 
+/** What the bot has changed, and when it asked for it, in milliseconds since the world began. */
+export interface RoleChange extends AuditEntry {
+  readonly at: number
+  readonly askedAt: number
+}
+
 export interface Communities {
   readonly discord: LocalDiscord
   readonly telegram: LocalTelegram
@@ -42,8 +48,7 @@ export interface Communities {
   readonly guests: ReadonlySet<string>
   /** Whom staff let in who may be a customer: whether Latchkey takes it away depends on who came first. */
   readonly touched: ReadonlySet<string>
-  /** What the bot has changed, and when, in milliseconds since the world began. */
-  readonly changes: readonly (AuditEntry & { readonly at: number })[]
+  readonly changes: readonly RoleChange[]
   /** What came of one-time links to the bot since all was quiet. */
   readonly links: OneTimeLinks
   /** Something that people, staff or the platforms do. */
@@ -53,8 +58,11 @@ export interface Communities {
 }
 
 export async function startCommunities(atEnd: AtEnd): Promise<Communities> {
-  const changes: (AuditEntry & { readonly at: number })[] = []
-  const onEntry = (entry: AuditEntry): void => void changes.push({ ...entry, at: elapsed() })
+  const changes: RoleChange[] = []
+  const onEntry = (entry: AuditEntry, askedAt: number): void => {
+    const at = elapsed()
+    changes.push({ ...entry, at, askedAt: at - (Date.now() - askedAt) })
+  }
   const discordOwner = createProcess('discord')
   const discord = await (runAs(discordOwner, () => startDiscord({ atEnd, onEntry })) as Promise<LocalDiscord>)
   const telegram = await (runAs(createProcess('telegram'), () =>
