@@ -206,7 +206,7 @@ function assertBounded({ communities, daemon, byHand }: World): void {
   const isBetween = (from: number, to: number) => (at: number) => at >= from && at <= to
   for (const [name, roleId] of Object.entries(ROLES)) {
     const own = communities.changes.filter((one) => one.roleId === roleId)
-    for (const { at, action } of own) {
+    for (const [index, { at, action }] of own.entries()) {
       const from = at - HOUR_MS
       // What was confirmed is done within the next minutes, and a wrong clock has other hours.
       if (byHand.confirmedAt.some(isBetween(from - HOUR_MS, at))) continue
@@ -214,15 +214,12 @@ function assertBounded({ communities, daemon, byHand }: World): void {
       const last = new Map(
         own.filter((one) => one.at > from && one.at <= at).map((one) => [one.accountId, one.action]),
       )
-      // To whom it was due again, and who is to get it a moment later, counts as a member before.
-      const isGivenBack = (accountId: string) =>
-        own.some(
-          (one) =>
-            one.action === 'give' &&
-            one.accountId === accountId &&
-            one.at >= at &&
-            one.askedAt <= at + MINUTE_MS,
-        )
+      // To whom it was due again, and who gets it next, counts as a member before.
+      const isGivenBack = (accountId: string) => {
+        const next = own.slice(index + 1).find((one) => one.accountId === accountId)
+        const within = at + MINUTE_MS
+        return next?.action === 'give' && (next.askedAt <= within || communities.wasTroubled(at, within))
+      }
       // Nothing is left of who was erased: what they lost is not counted.
       const isForgotten = (accountId: string) =>
         [...(byHand.holders.get(accountId) ?? [])].some((customer) => {

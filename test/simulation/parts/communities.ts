@@ -2,7 +2,7 @@
 
 import { accountId, BOT_TOKEN, GOLD_ROLE_ID, SILVER_ROLE_ID } from '../../platforms/discord-ids.js'
 import type { AuditEntry } from '../../platforms/discord-routes.js'
-import { type LocalDiscord, startDiscord } from '../../platforms/discord-server.js'
+import { type DiscordState, type LocalDiscord, startDiscord } from '../../platforms/discord-server.js'
 import type { LocalGroup } from '../../platforms/telegram-group.js'
 import {
   type LocalTelegram,
@@ -49,6 +49,8 @@ export interface Communities {
   /** Whom staff let in who may be a customer: whether Latchkey takes it away depends on who came first. */
   readonly touched: ReadonlySet<string>
   readonly changes: readonly RoleChange[]
+  /** Whether Discord did not do at once what it was asked for, at any moment between two. */
+  wasTroubled(from: number, to: number): boolean
   /** What came of one-time links to the bot since all was quiet. */
   readonly links: OneTimeLinks
   /** Something that people, staff or the platforms do. */
@@ -116,18 +118,26 @@ export async function startCommunities(atEnd: AtEnd): Promise<Communities> {
     },
     'leaves the group': staff['removes from the group'] as (chance: Chance, person: number) => void,
   }
+  const troubles: { readonly from: number; to: number }[] = []
+  /** The newest outage, which is over if `to` is past. */
+  let outage = { from: 0, to: 0 }
+  function setState(state: DiscordState): Promise<void> {
+    outage.to = Math.min(outage.to, elapsed())
+    outage = { from: elapsed(), to: state === 'up' ? elapsed() : Number.POSITIVE_INFINITY }
+    troubles.push(outage)
+    return discord.setState(state)
+  }
   const outages: typeof staff = {
     'discord fails': (chance) =>
-      void discord.setState(
-        chance.pick(['hang', 'hang-in-body', 'lose-answers', 'lose-answers', { status: 502 }]),
-      ),
-    'discord is slow': (chance) => void discord.setState({ slowMs: chance.below(lasting(20_000)) }),
-    'discord is unreachable': () => void discord.setState('refuse'),
-    'discord limits': (chance) =>
-      discord.limit({
-        scope: chance.pick(['user', 'shared', 'global', 'network']),
-        seconds: 1 + chance.below(lasting(120_000) / 1_000),
-      }),
+      void setState(chance.pick(['hang', 'hang-in-body', 'lose-answers', 'lose-answers', { status: 502 }])),
+    'discord is slow': (chance) => void setState({ slowMs: chance.below(lasting(20_000)) }),
+    'discord is unreachable': () => void setState('refuse'),
+    'discord limits': (chance) => {
+      const scope = chance.pick(['user', 'shared', 'global', 'network'] as const)
+      const seconds = 1 + chance.below(lasting(120_000) / 1_000)
+      troubles.push({ from: elapsed(), to: elapsed() + seconds * 1_000 })
+      discord.limit({ scope, seconds })
+    },
     'telegram is down': () => {
       telegram.isDown = true
     },
@@ -140,7 +150,7 @@ export async function startCommunities(atEnd: AtEnd): Promise<Communities> {
 
   async function recover(): Promise<void> {
     telegram.isDown = false
-    await discord.setState('up')
+    await setState('up')
   }
 
   return {
@@ -150,6 +160,7 @@ export async function startCommunities(atEnd: AtEnd): Promise<Communities> {
     guests,
     touched,
     changes,
+    wasTroubled: (from, to) => troubles.some((one) => one.from <= to && one.to >= from),
     links,
     act(chance) {
       const [name, act] = chance.pick(acts)
