@@ -30,6 +30,12 @@ export const SHOWN_AS: Readonly<Record<StoredState, Exclude<ShownState, 'unconfi
   settled: 'settled',
 }
 
+/**
+ * How long a platform may still carry out a call that it has not answered. A removal waits for that after a call to give:
+ * what is given after it would look as if staff had given it.
+ */
+export const MAY_STILL_COME_MS = 30_000
+
 /** The desired state of one account, from access and links. */
 export interface Desire extends MembershipKey {
   readonly customerId: string
@@ -156,13 +162,13 @@ function isOpen({ desired, applied, given }: Membership): boolean {
   return desired ? applied !== 'member' : given && applied !== 'absent'
 }
 
-/** Clears the traces of failures. */
-function restarted(membership: Membership, now: number): Membership {
+/** Clears the traces of failures, and has the platform called at `at` if it must be. */
+function restarted(membership: Membership, at: number): Membership {
   const isDue = isOpen(membership)
   return {
     ...membership,
     state: isDue ? 'due' : 'settled',
-    nextAttemptAt: isDue ? now : null,
+    nextAttemptAt: isDue ? at : null,
     attempts: 0,
     error: null,
   }
@@ -177,17 +183,20 @@ function withDesire(
   // The membership that Latchkey gave is gone: if somebody else gives it next, it is theirs.
   const given = membership.given && !(desired && membership.applied === 'absent')
   const changed = { ...membership, customerId, desired, desiredSince: now, reason, given, confirmed: false }
-  const later = restarted(changed, now)
+  const mayStillCome = membership.given && membership.applied === 'unknown' && membership.appliedAt === null
+  const earliest = mayStillCome && !desired ? now + MAY_STILL_COME_MS : now
   // A platform's rate limit outlasts the change.
-  const notBefore = Math.max(now, membership.nextAttemptAt ?? now)
-  return { ...later, nextAttemptAt: later.nextAttemptAt === null ? null : notBefore }
+  return restarted(changed, Math.max(earliest, membership.nextAttemptAt ?? now))
 }
 
 function failed(membership: Membership, step: Failed, now: number): Membership {
   // Let in since the call began: it may be a member, whatever the result of the call.
   const wasLetIn = step.wasBegun && membership.appliedAt !== null
   const base = step.undo === null || wasLetIn ? membership : { ...membership, ...step.undo }
-  if (wasLetIn || membership.desired !== step.desired) return restarted(base, now)
+  if (wasLetIn || membership.desired !== step.desired) {
+    const mayStillCome = step.wasBegun && step.desired && step.undo === null && !membership.desired
+    return restarted(base, mayStillCome ? now + MAY_STILL_COME_MS : now)
+  }
   const after = { ...base, error: step.failure }
   if (step.next.kind === 'park') {
     const healing = base.desired ? 'waiting' : 'stuck'

@@ -300,6 +300,8 @@ function configOf(
 const EXPECTED_ERRORS: readonly RegExp[] = [
   // But no update of Telegram's is given up for it.
   /^(?!skipped).*database or disk is full/,
+  // Later it is finished.
+  /^could not finish an erasure .*"code":"not_stored"/,
   // What it says later of how that one ended.
   /^the scheduled backfill of \w+ failed.*The store cannot be written now/,
   // A later sweep asks Telegram about each customer all the same.

@@ -8,7 +8,13 @@ import {
   membershipKey,
 } from '../../src/store/memberships.js'
 import { loadSyncMarks, markForSync, unmarkForSync } from '../../src/store/sync-state.js'
-import { type Failed, type MembershipEvent, neverDesired, transition } from '../../src/sync/membership.js'
+import {
+  type Failed,
+  MAY_STILL_COME_MS,
+  type MembershipEvent,
+  neverDesired,
+  transition,
+} from '../../src/sync/membership.js'
 import { saveDesires, stepMemberships } from '../../src/sync/writes.js'
 import { temporaryStore } from '../store/temporary-store.js'
 
@@ -32,7 +38,7 @@ const TAKING = [...GIVEN, want(false), TAKE]
 const FAILURE = { code: 'limited', message: 'Later: much later.' }
 const RETRY = { kind: 'retry', at: NOON + 5_000, countsAsAttempt: false } as const
 const PARK = { kind: 'park', mayHeal: true } as const
-const failed = (then: Failed['next'], wasBegun = true): MembershipEvent => ({
+const failed = (then: Failed['next'], wasBegun = true): Failed => ({
   kind: 'failed',
   desired: true,
   failure: FAILURE,
@@ -84,7 +90,7 @@ describe('a membership', () => {
     [
       'is never parked for a failure of what is not desired any more',
       [want(true), GIVE, want(false), failed(PARK)],
-      { state: 'due', error: null, nextAttemptAt: NOON + 3 },
+      { state: 'due', error: null, nextAttemptAt: NOON + 3 + MAY_STILL_COME_MS },
     ],
     [
       'waits as long as the platform says',
@@ -93,8 +99,13 @@ describe('a membership', () => {
     ],
     [
       'waits as long when access changes meanwhile',
-      [want(true), GIVE, failed(RETRY), want(false)],
+      [...TAKING, { ...failed(RETRY), desired: false }, want(true)],
       { state: 'due', error: null, nextAttemptAt: NOON + 5_000 },
+    ],
+    [
+      'that may still be given is taken only after that',
+      [want(true), GIVE, failed(RETRY), want(false)],
+      { state: 'due', error: null, nextAttemptAt: NOON + 3 + MAY_STILL_COME_MS },
     ],
   ])('%s', (_what, events, expected) => {
     if (expected === null) expect(afterwards(events)).toBeNull()
