@@ -211,7 +211,8 @@ function cyclePayment(record: SubscriptionRecord, view: View, ended: ReadEvent |
     const charges = planCharges(whole)
     const left = free.filter(({ id }) => !charges.has(id))
     if (left.length > 1) view.note('cycle_payment_unclear')
-    return left.at(-1) ?? null
+    const untold = untoldCharges(number, view)
+    return left.findLast(({ id }) => !untold.has(id)) ?? left.at(-1) ?? null
   }
   const restarted = newest?.event.subject === 'subscription' && (newest.event.cycles?.current ?? 0) >= number
   if (restarted && free.length > 1) view.note('cycle_payment_unclear')
@@ -240,6 +241,21 @@ function planCharges({ walk, firstProduct, findCharge }: SourceReading): Readonl
     productId = event.productId
   }
   return charges
+}
+
+/**
+ * The payments that nothing but a plan change explains, though no event tells one: each is for another product than the one
+ * before it, and there are as many of them as there are more payments than cycles.
+ */
+function untoldCharges(cycles: number, view: View): ReadonlySet<string> {
+  const told = planCharges(view.whole)
+  const payments = paidIn(view.whole).flatMap(({ id }) =>
+    told.has(id) ? [] : { id, productId: productOf(id, view) },
+  )
+  const changing = payments.filter(
+    ({ productId }, i) => i > 0 && productId !== null && productId !== payments[i - 1]?.productId,
+  )
+  return new Set(changing.length === payments.length - cycles ? changing.map(({ id }) => id) : [])
 }
 
 function productOf(paymentId: string, { all }: View): string | null {

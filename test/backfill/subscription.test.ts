@@ -184,6 +184,25 @@ describe('a paid cycle that no event tells', () => {
     ])
   })
 
+  it('is not paid by a plan change that no event tells either, where only its payment is for another product', () => {
+    const at = PERIOD + 10 * DAY
+    const named = { productId: 'pro_b' }
+    const first = pay('evt_p1', 'payment.authorized', 'pay_1', 0)
+    const charge = [
+      pay('evt_p3', 'payment.authorized', 'pay_3', at, named),
+      pay('evt_p4', 'payment.succeeded', 'pay_3', at, named),
+    ]
+    const due = isoMinute(at + 365 * DAY)
+    const yearly = { currentCycleDueAt: due, updatedAt: isoMinute(at + 1), productId: 'pro_b' }
+    const record = subscriptionRecord({ ...RENEWED, ...yearly })
+    const stored = [first, PAID_AGAIN, ...charge]
+    expect(reported(record, stored)).toEqual([`.renewed ${PERIOD} pro_a`, `.updated ${at} pro_b`])
+    expect(reportedAgain(record, stored)).toEqual([])
+    // In a third cycle, it has paid that one.
+    const third = subscriptionRecord({ ...RENEWED, ...yearly, currentCycle: 3 })
+    expect(reported(third, stored)).toEqual([`.renewed ${at} pro_b`])
+  })
+
   const chargedBack = pay('evt_p5', 'payment.chargeback', 'pay_3', PERIOD + 12 * DAY)
   it.each<[string, number, readonly NormalizedEvent[]]>([
     ['a year', PERIOD + 375 * DAY, []],
