@@ -111,8 +111,9 @@ export function createReceiver(context: TelegramContext, handleUpdate: HandleUpd
         return await handleUpdate(update)
       } catch (error) {
         const fields = { err: error, updateId: update.update_id }
-        if (!isWaitForStore(error)) tries += 1
-        else if (failures === 1) log.warn(fields, 'a Telegram update waits for the store')
+        if (isWaitForStore(error)) {
+          if (failures === 1) log.warn(fields, 'a Telegram update waits for the store')
+        } else if (!isLimit(error)) tries += 1
         if (tries === MAX_TRIES) {
           log.error(fields, 'skipped a Telegram update that failed repeatedly')
           return
@@ -155,6 +156,11 @@ function isConflict(error: unknown): boolean {
 /** The store can't take it now, nor any other update: skipping this one would help none of them. */
 function isWaitForStore(error: unknown): boolean {
   return isStoreBusy(error) || isLatchkeyError(error, 'not_stored')
+}
+
+/** Telegram asks for a wait, which holds for all calls. */
+function isLimit(error: unknown): boolean {
+  return error instanceof RetryableError && error.code === 'rate_limited'
 }
 
 function isForSomebody(failure: unknown): boolean {

@@ -386,6 +386,16 @@ describe('long polling', () => {
     expect(server.calls('getUpdates').filter(({ isEarly }) => isEarly)).toEqual([])
   })
 
+  it('skips nothing because of waits that Telegram asks for, however many', async () => {
+    const { server, group, telegram } = await polling()
+    const limited = new BotApiError(429, 'Too Many Requests: retry after 0', { retry_after: 0 })
+    server.fail({ method: 'declineChatJoinRequest', answer: limited, times: 4 })
+    group.askToJoin(USER)
+    await caughtUp(server)
+    expect(group.pending()).toEqual([])
+    expect(telegram.logged()).not.toContain('skipped a Telegram update')
+  })
+
   it('stops at once, while a poll is held open', async () => {
     const { server, telegram } = await polling()
     await eventually(() => expect(server.updates.isPolled()).toBe(true))
