@@ -220,12 +220,12 @@ function assertBounded({ communities, daemon, byHand }: World): void {
         const within = at + MINUTE_MS
         return next?.action === 'give' && (next.askedAt <= within || communities.wasTroubled(at, within))
       }
-      // Nothing is left of who was erased: what they lost is not counted.
+      // Nothing is left of who was erased, so what they lost is not counted: at once, or after it waited, even for days.
       const isForgotten = (accountId: string) =>
         [...(byHand.holders.get(accountId) ?? [])].some((customer) => {
           const erasedAt = byHand.erasedAt.get(customer)
           // Of whom the daemon has erased by itself, only that it has.
-          return erasedAt === undefined ? byHand.erased.has(customer) : isBetween(from, at)(erasedAt)
+          return erasedAt === undefined ? byHand.erased.has(customer) : erasedAt <= at
         })
       const taken = [...last].flatMap(([accountId, one]) =>
         one === 'take' && !isGivenBack(accountId) && !isForgotten(accountId) ? [accountId] : [],
