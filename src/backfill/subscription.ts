@@ -249,13 +249,13 @@ function planCharges({ walk, firstProduct, findCharge }: SourceReading): Readonl
  */
 function untoldCharges(cycles: number, view: View): ReadonlySet<string> {
   const told = planCharges(view.whole)
-  const payments = paidIn(view.whole).flatMap(({ id }) =>
-    told.has(id) ? [] : { id, productId: productOf(id, view) },
-  )
+  const payments = paidIn(view.whole).map(({ id }) => ({ id, productId: productOf(id, view) }))
   const changing = payments.filter(
-    ({ productId }, i) => i > 0 && productId !== null && productId !== payments[i - 1]?.productId,
+    ({ id, productId }, i) =>
+      i > 0 && !told.has(id) && productId !== null && productId !== payments[i - 1]?.productId,
   )
-  return new Set(changing.length === payments.length - cycles ? changing.map(({ id }) => id) : [])
+  const unneeded = payments.length - told.size - cycles
+  return new Set(changing.length === unneeded ? changing.map(({ id }) => id) : [])
 }
 
 function productOf(paymentId: string, { all }: View): string | null {

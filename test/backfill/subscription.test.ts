@@ -198,6 +198,17 @@ describe('a paid cycle that no event tells', () => {
     const stored = [first, PAID_AGAIN, ...charge]
     expect(reported(record, stored)).toEqual([`.renewed ${PERIOD} pro_a`, `.updated ${at} pro_b`])
     expect(reportedAgain(record, stored)).toEqual([])
+    // The cycle was paid for a plan that was told of, and whose charge was given back.
+    const earlier = [
+      pay('evt_p5', 'payment.authorized', 'pay_4', 5 * DAY, { productId: 'pro_c' }),
+      sub('evt_s2', 'subscription.updated', 5 * DAY, { productId: 'pro_c' }),
+      pay('evt_p6', 'payment.refunded', 'pay_4', 9 * DAY, { productId: 'pro_c' }),
+    ]
+    const again = { ...PAID_AGAIN, productId: 'pro_c' }
+    expect(reported(record, [...BEGUN, ...earlier, again, ...charge])).toEqual([
+      `.renewed ${PERIOD} pro_c`,
+      `.updated ${at} pro_b`,
+    ])
     // In a third cycle, it has paid that one.
     const third = subscriptionRecord({ ...RENEWED, ...yearly, currentCycle: 3 })
     expect(reported(third, stored)).toEqual([`.renewed ${at} pro_b`])
