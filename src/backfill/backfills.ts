@@ -272,15 +272,17 @@ async function runToEnd(
   }
 
   /** Again until a store that is full or held takes it: else it would be shown as running for ever. */
-  async function saveEnd(step: BackfillStep, isFirst = true): Promise<void> {
-    try {
-      await writes.save(step)
-    } catch (error) {
-      const isBusy = isStoreBusy(error)
-      if (isFirst || !isBusy) log.error({ err: error }, 'could not save how a backfill ended')
-      // What is left as running is continued by the next daemon.
-      const goesOn = isBusy && (await wait(ASKED_MS, true, { signal: closing }).catch(() => false))
-      if (goesOn) await saveEnd(step, false)
+  async function saveEnd(step: BackfillStep): Promise<void> {
+    // What is left as running is continued by the next daemon.
+    for (let isFirst = true; !closing.aborted || isFirst; isFirst = false) {
+      try {
+        return await writes.save(step)
+      } catch (error) {
+        const isBusy = isStoreBusy(error)
+        if (isFirst || !isBusy) log.error({ err: error }, 'could not save how a backfill ended')
+        if (!isBusy) return
+      }
+      await wait(ASKED_MS, undefined, { signal: closing }).catch(() => {})
     }
   }
 

@@ -211,7 +211,7 @@ function cyclePayment(record: SubscriptionRecord, view: View, ended: ReadEvent |
     const charges = planCharges(whole)
     const left = free.filter(({ id }) => !charges.has(id))
     if (left.length > 1) view.note('cycle_payment_unclear')
-    const untold = untoldCharges(number, view)
+    const untold = untoldCharges(number, charges, view)
     return left.findLast(({ id }) => !untold.has(id)) ?? left.at(-1) ?? null
   }
   const restarted = newest?.event.subject === 'subscription' && (newest.event.cycles?.current ?? 0) >= number
@@ -247,8 +247,7 @@ function planCharges({ walk, firstProduct, findCharge }: SourceReading): Readonl
  * The payments that nothing but a plan change explains, though no event tells one: each is for another product than the one
  * before it, and there are as many of them as there are more payments than cycles.
  */
-function untoldCharges(cycles: number, view: View): ReadonlySet<string> {
-  const told = planCharges(view.whole)
+function untoldCharges(cycles: number, told: ReadonlySet<string>, view: View): ReadonlySet<string> {
   const payments = paidIn(view.whole).map(({ id }) => ({ id, productId: productOf(id, view) }))
   const changing = payments.filter(
     ({ id, productId }, i) =>

@@ -29,8 +29,6 @@ export interface Community extends Platform {
   /** What staff does on the platform itself. */
   staffGives(target: Target, accountId: string): void
   staffTakes(target: Target, accountId: string): void
-  /** Makes a call to give that nobody was told of. */
-  carriesOutLate(target: Target, accountId: string): void
   membersOf(target: Target): readonly string[]
   /** How many calls were under way at the same time, at most. */
   readonly mostAtOnce: () => number
@@ -109,7 +107,6 @@ export function createCommunity({
       fateOf = next
     },
     staffGives: (target, accountId) => void membersIn(target).add(accountId),
-    carriesOutLate: (target, accountId) => void membersIn(target).add(accountId),
     staffTakes: (target, accountId) => void membersIn(target).delete(accountId),
     membersOf: (target) => [...membersIn(target)].sort(),
     mostAtOnce: () => mostAtOnce,

@@ -35,7 +35,7 @@ export interface OneTimeLinks {
 }
 
 /** What the bot has changed, and when it asked for it, in milliseconds since the world began. */
-export interface RoleChange extends AuditEntry {
+interface RoleChange extends AuditEntry {
   readonly at: number
   readonly askedAt: number
 }
