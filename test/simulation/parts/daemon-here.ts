@@ -30,7 +30,8 @@ export async function startDaemonHere(options: DaemonHostOptions): Promise<Daemo
   let isOver = false
   let running: Running | null = null
   let life: SimulatedProcess | null = null
-  let whenOver: (() => void) | null = null
+  /** Resolves at the end of this life: of what it had begun, nothing goes on. */
+  let over = Promise.withResolvers<void>()
   const disk: Disk = { isFull: false, onStatement: () => {} }
   /** By how much its clock is wrong. */
   let skew = 0
@@ -59,7 +60,7 @@ export async function startDaemonHere(options: DaemonHostOptions): Promise<Daemo
     running = null
     life = null
     disk.onStatement = () => {}
-    whenOver?.()
+    over.resolve()
     void settled().then(() => {
       closeLeft(victim)
       rmSync(left, { recursive: true, force: true })
@@ -86,9 +87,7 @@ export async function startDaemonHere(options: DaemonHostOptions): Promise<Daemo
     life = own
     giveDisk(own, disk)
     const path = join(folderOf(lives), 'config.json')
-    const over = new Promise<void>((resolve) => {
-      whenOver = resolve
-    })
+    over = Promise.withResolvers()
     const starting = runAs(own, () =>
       startConfigured({
         load: () => loadConfig({ path, value: config(), env: {} }),
@@ -119,16 +118,13 @@ export async function startDaemonHere(options: DaemonHostOptions): Promise<Daemo
         startSoon()
       },
     )
-    await Promise.race([started, over])
+    await Promise.race([started, over.promise])
   }
 
   /** As SIGTERM does. */
   async function stop(): Promise<void> {
     const [own, stopping] = [life, running]
     if (own === null || stopping === null) return
-    const over = new Promise<void>((resolve) => {
-      whenOver = resolve
-    })
     const stopped = (runAs(own, () => stopping.daemon.stop()) as Promise<void>).then(
       () => {
         if (own.isDead) return
@@ -136,12 +132,13 @@ export async function startDaemonHere(options: DaemonHostOptions): Promise<Daemo
         closeLeft(own)
         running = null
         life = null
+        over.resolve()
       },
       (error: unknown) => {
         if (!own.isDead) throw error
       },
     )
-    await Promise.race([stopped, over])
+    await Promise.race([stopped, over.promise])
   }
 
   function setSkew(ms: number): void {
@@ -190,10 +187,7 @@ export async function startDaemonHere(options: DaemonHostOptions): Promise<Daemo
     async reload() {
       const [own, reloading] = [life, running]
       if (own === null || reloading === null) return
-      const over = new Promise<void>((resolve) => {
-        whenOver = resolve
-      })
-      await Promise.race([runAs(own, () => reloading.reload()), over])
+      await Promise.race([runAs(own, () => reloading.reload()), over.promise])
     },
     async heal() {
       disk.isFull = false
