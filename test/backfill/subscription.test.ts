@@ -214,6 +214,19 @@ describe('a paid cycle that no event tells', () => {
     expect(reported(third, stored)).toEqual([`.renewed ${at} pro_b`])
   })
 
+  it('is not the first one, once its beginning was told without a number, though a plan change has moved its end', () => {
+    const at = 3 * DAY
+    const begun = sub('evt_s1', 'subscription.created', 1, { ...WITHOUT_NUMBER, expiresAt: minute(PERIOD) })
+    const charge = (['payment.authorized', 'payment.succeeded'] as const).map((type, i) =>
+      pay(`evt_c${i}`, type, 'pay_2', at, { productId: 'pro_b' }),
+    )
+    const moved = { currentCycleDueAt: isoMinute(at + 365 * DAY), updatedAt: isoMinute(at + 1) }
+    const record = subscriptionRecord({ ...moved, productId: 'pro_b' })
+    const stored = [...BEGUN.slice(0, 1), begun, ...charge]
+    expect(reported(record, stored)).toEqual([`.updated ${at} pro_b`])
+    expect(reportedAgain(record, stored)).toEqual([])
+  })
+
   const chargedBack = pay('evt_p5', 'payment.chargeback', 'pay_3', PERIOD + 12 * DAY)
   it.each<[string, number, readonly NormalizedEvent[]]>([
     ['a year', PERIOD + 375 * DAY, []],
