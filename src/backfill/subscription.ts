@@ -181,12 +181,12 @@ function numberOf({ json }: SubscriptionRecord): number | null {
   return typeof number === 'number' ? number : null
 }
 
-/** Whether an event says that the record's cycle was paid: by its number, as the first one, or by the end of its period. */
+/** Whether an event says that the record's cycle was paid: by its number or its type, or else by the end of its period. */
 function tellsCycle(record: SubscriptionRecord, event: SourceEvent): boolean {
   if (!isCycleEvent(event)) return false
   const { cycles, expiresAt } = event
   if (cycles !== null && cycles.current !== null) return cycles.current === numberOf(record)
-  // A plan change may have moved the end of the first one.
+  // A subscription begins with its first cycle, whose end a plan change may have moved since.
   if (event.type === 'subscription.created' && numberOf(record) === 1) return true
   const due = record.said.expiresAt
   return due === null || (expiresAt !== null && expiresAt >= due - HOUR_MS)
