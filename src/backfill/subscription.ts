@@ -17,6 +17,15 @@ import type { SubscriptionEventType } from '../provider/event-types.js'
 import { isReportedEventId } from '../provider/ids.js'
 import type { JsonObject } from '../provider/json.js'
 import { newestValue } from '../provider/order.js'
+import {
+  chargesBeside,
+  type Paid,
+  paidCycles,
+  paidIn,
+  planChanges,
+  productOf,
+  unexplained,
+} from './paid-for.js'
 import type { SubscriptionRecord } from './record.js'
 import {
   atOrAfter,
@@ -66,6 +75,7 @@ export function reportSubscription(
   ]) {
     reporter.settle(() => rule(record, view()))
   }
+  if (view().accessUntil() > reading.at) noteUnclear(view())
   if (isEndUnknown(record, view())) reporter.note('term_end_unknown')
   if (endsTooEarly(record, view(), reporter.reported())) reporter.note('cancellation_end_unknown')
   return reporter.report()
@@ -169,11 +179,23 @@ function missingCycle(record: SubscriptionRecord, view: View): Missing | null {
   if (view.whole.walk.some((read) => read.index > (ended?.index ?? -1) && tellsCycle(record, read.event))) {
     return null
   }
-  const type: SubscriptionEventType = number === 1 ? 'subscription.created' : 'subscription.renewed'
-  const paid = cyclePayment(record, view, ended)
+  const charges = ended === undefined ? chargesBeside(number, view) : null
+  const candidates = unspentSince(ended, view).filter(({ id }) => !charges?.has(id))
+  // Every cycle was paid, and all else since was for plan changes, one of which has moved the end of the cycle.
+  if (charges !== null && candidates.length === 0) return null
+  const paid = cyclePayment(record, view, candidates)
   if (paid === null && record.status === 'PAST_DUE') return null
+  const type: SubscriptionEventType = number === 1 ? 'subscription.created' : 'subscription.renewed'
   const event = missing(type, paid?.at ?? whenChanged(record, view), record)
   return paid === null ? event : withProduct(event, productOf(paid.id, view))
+}
+
+/** The payments since the newest cycle and end that paid no cycle that was told. */
+function unspentSince(ended: ReadEvent | undefined, view: View): readonly Paid[] {
+  const reads = [newestOwn(view, isCycleEvent), ended]
+  const since = Math.max(...reads.map((read) => read?.event.createdAt ?? Number.NEGATIVE_INFINITY))
+  const spent = paidCycles(view.whole)
+  return paidIn(view.whole).filter(({ id, at }) => !spent.has(id) && at > since)
 }
 
 function numberOf({ json }: SubscriptionRecord): number | null {
@@ -192,76 +214,27 @@ function tellsCycle(record: SubscriptionRecord, event: SourceEvent): boolean {
   return due === null || (expiresAt !== null && expiresAt >= due - HOUR_MS)
 }
 
-/** A payment, and the instant of its first paying event. */
-interface Paid {
-  readonly id: string
-  readonly at: number
-}
-
-/** The payment that paid the record's cycle, among those of which no event says what they paid; null: none did. */
-function cyclePayment(record: SubscriptionRecord, view: View, ended: ReadEvent | undefined): Paid | null {
-  const { whole } = view
-  const newest = newestOwn(view, isCycleEvent)
-  const since = Math.max(...[newest, ended].map((read) => read?.event.createdAt ?? Number.NEGATIVE_INFINITY))
-  const spent = new Set(whole.cyclePayments.values())
-  const free = paidIn(whole).filter(({ id, at }) => !spent.has(id) && at > since)
+/** Which of the candidates paid the record's cycle: payments of which nothing says what they paid; null: none did. */
+function cyclePayment(record: SubscriptionRecord, view: View, candidates: readonly Paid[]): Paid | null {
   const number = numberOf(record) ?? 1
   const began = cycleBegan(record, number)
-  const first = began === null ? undefined : free.find(({ at }) => at >= began - DAY_MS)
+  const first = began === null ? undefined : candidates.find(({ at }) => at >= began - DAY_MS)
   if (first === undefined) {
     // A plan change that begins a cycle moves its end, and so what is taken for its beginning, ahead of all payments.
-    const charges = planCharges(whole)
-    const left = free.filter(({ id }) => !charges.has(id))
+    const charges = planChanges(view.whole)
+    const left = candidates.filter(({ id }) => !charges.has(id))
     if (left.length > 1) view.note('cycle_payment_unclear')
-    const untold = untoldCharges(number, charges, view)
-    return left.findLast(({ id }) => !untold.has(id)) ?? left.at(-1) ?? null
+    return left.at(-1) ?? null
   }
-  const restarted = newest?.event.subject === 'subscription' && (newest.event.cycles?.current ?? 0) >= number
-  if (restarted && free.length > 1) view.note('cycle_payment_unclear')
+  const newest = newestOwn(view, isCycleEvent)?.event
+  const restarted = newest?.subject === 'subscription' && (newest.cycles?.current ?? 0) >= number
+  if (restarted && candidates.length > 1) view.note('cycle_payment_unclear')
   return first
 }
 
 /** When the record's cycle began, if all its cycles were equally long; null: no end of it is known. */
 function cycleBegan({ said: { expiresAt: due }, createdAt }: SubscriptionRecord, number: number) {
   return due === null ? null : due - (due - createdAt) / number
-}
-
-/** Every payment that paid, in order. */
-function paidIn({ firstPaid, walk }: SourceReading): readonly Paid[] {
-  return [...firstPaid].flatMap(([id, index]) => ({ id, at: walk[index]?.event.createdAt ?? 0 }))
-}
-
-/** The payments that plan changes were charged to. */
-function planCharges({ walk, firstProduct, findCharge }: SourceReading): ReadonlySet<string> {
-  const charges = new Set<string>()
-  let productId = firstProduct
-  for (const { event } of walk) {
-    if (event.subject !== 'subscription' || !showsPlan(event) || event.productId === null) continue
-    const isChange = event.type === 'subscription.updated' && event.productId !== productId
-    const charge = isChange ? findCharge(event) : null
-    if (charge !== null) charges.add(charge)
-    productId = event.productId
-  }
-  return charges
-}
-
-/**
- * The payments that nothing but a plan change explains, though no event tells one: each is for another product than the one
- * before it, and there are as many of them as there are more payments than cycles.
- */
-function untoldCharges(cycles: number, told: ReadonlySet<string>, view: View): ReadonlySet<string> {
-  const payments = paidIn(view.whole).map(({ id }) => ({ id, productId: productOf(id, view) }))
-  const changing = payments.filter(
-    ({ id, productId }, i) =>
-      i > 0 && !told.has(id) && productId !== null && productId !== payments[i - 1]?.productId,
-  )
-  const unneeded = payments.length - told.size - cycles
-  return new Set(changing.length === unneeded ? changing.map(({ id }) => id) : [])
-}
-
-function productOf(paymentId: string, { all }: View): string | null {
-  const own = all.filter((event) => event.subject === 'payment' && event.paymentId === paymentId)
-  return newestValue(own, (event) => event.productId)
 }
 
 function missingPlan(record: SubscriptionRecord, view: View): Missing | null {
@@ -281,12 +254,12 @@ function missingPlan(record: SubscriptionRecord, view: View): Missing | null {
 /** The newest payment since a naming that succeeded, and that paid for nothing else. */
 function chargeSince(naming: ReadEvent | undefined, { whole, all }: View): Paid | undefined {
   if (naming === undefined) return undefined
-  const spent = new Set([...whole.cyclePayments.values(), ...planCharges(whole)])
+  const explained = new Set([...paidCycles(whole), ...planChanges(whole).keys()])
   const succeeded = new Set(
     all.flatMap((event) => (event.type === 'payment.succeeded' ? event.paymentId : [])),
   )
   return paidIn(whole).findLast(
-    ({ id, at }) => !spent.has(id) && at > naming.event.createdAt && succeeded.has(id),
+    ({ id, at }) => !explained.has(id) && at > naming.event.createdAt && succeeded.has(id),
   )
 }
 
@@ -329,15 +302,31 @@ function missingStatus(record: SubscriptionRecord, view: View): Missing | null {
   }
 }
 
+/** Notes where a refund may end too much or too little, as nothing shows what some payments since the newest cycle paid for. */
+function noteUnclear(view: View): void {
+  const { whole } = view
+  const cycle = newestOwn(view, isCycleEvent)
+  if (cycle === undefined) return
+  const unclear = unexplained(view).filter(({ at }) => at > cycle.event.createdAt)
+  if (unclear.length === 0) return
+  const charges = new Set<string | null>([...planChanges(whole).keys(), ...unclear.map(({ id }) => id)])
+  const isGivenBack = ({ effect, event }: ReadEvent) => effect === 'take_back' && charges.has(event.paymentId)
+  if (!whole.cyclePayments.has(cycle.index)) view.note('cycle_payment_unclear')
+  else if (whole.walk.some(isGivenBack)) view.note('plan_charge_unclear')
+}
+
 /** Whether a reported cancellation ends access, though it may wait for the end of a period that events have told. */
 function endsTooEarly(
-  { said, updatedAt }: SubscriptionRecord,
+  record: SubscriptionRecord,
   { own }: View,
   reported: readonly ReportedEvent[],
 ): boolean {
+  const { said, updatedAt } = record
   const waits = said.cancelAtPeriodEnd === true && said.expiresAt === null
   const isTold = !reported.some(({ event }) => event.type === 'subscription.canceled')
-  const periodEnd = newestValue(own, ({ expiresAt }) => expiresAt)
+  const number = numberOf(record)
+  const ofCycle = own.filter(({ cycles }) => (cycles?.current ?? number) === number)
+  const periodEnd = newestValue(ofCycle, ({ expiresAt }) => expiresAt)
   return waits && !isTold && (periodEnd === null || periodEnd > updatedAt + HOUR_MS)
 }
 

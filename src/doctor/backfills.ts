@@ -12,6 +12,7 @@ const MAY_BE_WRONG: readonly DifferenceCode[] = [
   'cancellation_end_unknown',
   'term_end_unknown',
   'cycle_payment_unclear',
+  'plan_charge_unclear',
   'chargeback_date_unknown',
 ]
 

@@ -46,6 +46,7 @@ function fillBack(
 const MAY_BE_WRONG: readonly Difference['code'][] = [
   'term_end_unknown',
   'cycle_payment_unclear',
+  'plan_charge_unclear',
   'chargeback_date_unknown',
   'cancellation_end_unknown',
 ]

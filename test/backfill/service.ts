@@ -98,6 +98,7 @@ function traitsOf(chance: Chance) {
     withoutHistory: chance.pick([0, 0, 0.5]),
     dueIsNullAtEnd: chance.hits(0.3),
     chargeNames: chance.pick(['new', 'new', 'old', 'none'] as const),
+    upgradeBeginsAnew: chance.hits(0.3),
     lag: chance.pick([0, 3_000]),
   }
 }
@@ -283,6 +284,7 @@ export function liveThrough(chance: Chance): Life {
       subscription.productId = productId
       subscription.updatedAt = now
       scheduled = null
+      if (traits.upgradeBeginsAnew) subscription.due = now + 12 * PERIOD
       sendSubscription('subscription.updated', paidBy)
     }
     if (traits.rail === 'crypto' || chance.hits(0.2)) {

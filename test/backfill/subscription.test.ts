@@ -227,6 +227,70 @@ describe('a paid cycle that no event tells', () => {
     expect(reportedAgain(record, stored)).toEqual([])
   })
 
+  describe('is not missed by a later end of the record, which a plan change has moved', () => {
+    const at = PERIOD + 10 * DAY
+    const moved = { ...RENEWED, currentCycleDueAt: isoMinute(at + 365 * DAY), updatedAt: isoMinute(at + 1) }
+    const renewed = sub('evt_s2', 'subscription.renewed', PERIOD, {
+      ...WITHOUT_NUMBER,
+      expiresAt: minute(2 * PERIOD),
+    })
+    const chargeOf = (productId: string | null) =>
+      (['payment.authorized', 'payment.succeeded'] as const).map((type, i) =>
+        pay(`evt_c${i}`, type, 'pay_3', at, { productId }),
+      )
+    const told = sub('evt_s3', 'subscription.updated', at, { productId: 'pro_b' })
+    const refund = pay('evt_r', 'payment.refunded', 'pay_3', at + DAY, { productId: 'pro_b' })
+    const record = subscriptionRecord({ ...moved, productId: 'pro_b' })
+
+    it.each<[string, readonly NormalizedEvent[], readonly string[]]>([
+      ['is told', [...chargeOf('pro_b'), told, refund], []],
+      ['is not told', chargeOf('pro_b'), [`.updated ${at} pro_b`]],
+      ['names the old plan', chargeOf('pro_a'), [`.updated ${at} pro_b`]],
+      ['names no plan', chargeOf(null), [`.updated ${at} pro_b`]],
+      ['was not made', [], [`.updated ${at + 1} pro_b`]],
+    ])('where each cycle was told with its payment, and the charge %s', (_, charge, expected) => {
+      const stored = [...BEGUN, PAID_AGAIN, renewed, ...charge]
+      expect(reported(record, stored)).toEqual(expected)
+      expect(reportedAgain(record, stored)).toEqual([])
+      expect(reportOf(record, stored).differences).toEqual([])
+    })
+
+    it('where one of them was not told, but the payments for another product are as many as the charges', () => {
+      const third = [
+        pay('evt_p3', 'payment.authorized', 'pay_5', 2 * PERIOD, { productId: 'pro_c' }),
+        sub('evt_s4', 'subscription.renewed', 2 * PERIOD, {
+          ...{ ...WITHOUT_NUMBER, productId: 'pro_c' },
+          expiresAt: minute(3 * PERIOD),
+        }),
+      ]
+      const charge = (['payment.authorized', 'payment.succeeded'] as const).map((type, i) =>
+        pay(`evt_c${i}`, type, 'pay_6', 2 * PERIOD + DAY, { productId: 'pro_b' }),
+      )
+      const json = { ...record, currentCycle: 3, updatedAt: isoMinute(2 * PERIOD + 2 * DAY) }
+      expect(reported(json, [...BEGUN, PAID_AGAIN, ...third, ...charge])).toEqual([
+        `.updated ${2 * PERIOD + DAY} pro_b`,
+      ])
+    })
+
+    it('but is by a payment for the plan as told, where as many others may have been for changes', () => {
+      const plan = [
+        pay('evt_p3', 'payment.authorized', 'pay_3', 9 * DAY, { productId: null }),
+        sub('evt_s3', 'subscription.updated', 9 * DAY, { productId: 'pro_b' }),
+      ]
+      const unknown = pay('evt_p4', 'payment.authorized', 'pay_4', 2 * DAY, { productId: null })
+      const again = pay('evt_p5', 'payment.authorized', 'pay_5', PERIOD, { productId: 'pro_b' })
+      const json = { ...record, currentCycleDueAt: isoMinute(2 * PERIOD) }
+      expect(reported(json, [...BEGUN, unknown, ...plan, again])).toEqual([`.renewed ${PERIOD} pro_b`])
+    })
+
+    it('but is by a payment after its end, whatever that is for', () => {
+      const end = sub('evt_s4', 'subscription.expired', 5 * DAY)
+      const revived = pay('evt_p4', 'payment.authorized', 'pay_4', 9 * DAY, { productId: 'pro_b' })
+      const json = subscriptionRecord({ productId: 'pro_b', updatedAt: isoMinute(9 * DAY) })
+      expect(reported(json, [...BEGUN, end, revived])).toEqual([`.created ${9 * DAY} pro_b`])
+    })
+  })
+
   const chargedBack = pay('evt_p5', 'payment.chargeback', 'pay_3', PERIOD + 12 * DAY)
   it.each<[string, number, readonly NormalizedEvent[]]>([
     ['a year', PERIOD + 375 * DAY, []],
@@ -283,6 +347,38 @@ describe('a plan that no event names', () => {
       pay('evt_p4', 'payment.refunded', 'pay_3', 10),
     ]
     expect(reported(record, [...BEGUN, ...upgraded])).toEqual([])
+  })
+})
+
+describe('payments that nothing explains', () => {
+  const charge = (id: string, at: number, productId: string | null) =>
+    (['payment.authorized', 'payment.succeeded'] as const).map((type) =>
+      pay(`evt_${id}_${type}`, type, id, at, { productId }),
+    )
+  const refundOf = (id: string) => pay(`evt_${id}_refund`, 'payment.refunded', id, 199, { productId: null })
+  const on = (productId: string) => subscriptionRecord({ productId, updatedAt: isoMinute(20 * DAY) })
+  const PLAN_UNCLEAR = [{ code: 'plan_charge_unclear', recordId: 'sub_1' }]
+
+  it.each<[string, string, readonly NormalizedEvent[], NormalizedEvent]>([
+    ['two of them', 'pro_b', [...charge('pay_3', 9, null), ...charge('pay_4', 99, null)], refundOf('pay_4')],
+    ['there and back', 'pro_a', charge('pay_3', 9, 'pro_b'), refundOf('pay_3')],
+    ['one for a third plan', 'pro_b', charge('pay_3', 9, 'pro_c'), refundOf('pay_3')],
+  ])('are listed where one that changed the plan was given back: %s', (_, plan, charges, refund) => {
+    expect(reportOf(on(plan), [...BEGUN, ...charges]).differences).toEqual([])
+    expect(reportOf(on(plan), [...BEGUN, ...charges, refund]).differences).toEqual(PLAN_UNCLEAR)
+    const expired = { ...on(plan), status: 'EXPIRED' }
+    expect(reportOf(expired, [...BEGUN, ...charges, refund]).differences).toEqual([])
+  })
+
+  it('are listed where one may have paid a cycle that was told without a payment', () => {
+    const [, begun] = BEGUN as [NormalizedEvent, NormalizedEvent]
+    const late = pay('evt_p1', 'payment.succeeded', 'pay_1', 2 * DAY)
+    const record = subscriptionRecord()
+    expect(reportOf(record, [begun, late]).differences).toEqual([
+      { code: 'cycle_payment_unclear', recordId: 'sub_1' },
+    ])
+    expect(reportOf(record, [begun, { ...late, createdAt: minute(DAY) }]).differences).toEqual([])
+    expect(reportOf(record, [begun]).differences).toEqual([])
   })
 })
 
@@ -364,8 +460,12 @@ describe('a status', () => {
     const fields = { status: 'CANCELED', cancelAtPeriodEnd: true, currentCycleDueAt: null }
     const differences = (updatedAt: number) =>
       reportOf(subscriptionRecord({ ...fields, updatedAt: isoMinute(updatedAt) }), BEGUN).differences
-    expect(differences(20)).toEqual([{ code: 'cancellation_end_unknown', recordId: 'sub_1' }])
+    const listed = [{ code: 'cancellation_end_unknown', recordId: 'sub_1' }]
+    expect(differences(20)).toEqual(listed)
     expect(differences(PERIOD)).toEqual([])
+    // Of its newest cycle no end was told.
+    const second = subscriptionRecord({ ...fields, currentCycle: 2, updatedAt: isoMinute(PERIOD + 9 * DAY) })
+    expect(reportOf(second, BEGUN).differences).toEqual(listed)
   })
 
   it('EXPIRED is reported again if there is access, and not if one more event would not end it', () => {

@@ -1,0 +1,93 @@
+/* What the payments of a subscription paid for: a cycle, a plan change that was told, or one that no event tells. */
+
+import type { SourceEvent } from '../entitlements/model.js'
+import { type SourceReading, showsPlan } from '../entitlements/reading.js'
+import { newestValue } from '../provider/order.js'
+
+/** All events of a subscription and of its payments, and what they show together. */
+export interface Told {
+  readonly whole: SourceReading
+  readonly all: readonly SourceEvent[]
+}
+
+/** A payment, and the instant of its first paying event. */
+export interface Paid {
+  readonly id: string
+  readonly at: number
+}
+
+/** Every payment that paid, in order. */
+export function paidIn({ firstPaid, walk }: SourceReading): readonly Paid[] {
+  return [...firstPaid].flatMap(([id, index]) => ({ id, at: walk[index]?.event.createdAt ?? 0 }))
+}
+
+/** The payments of cycles that events tell. */
+export function paidCycles({ cyclePayments }: SourceReading): ReadonlySet<string> {
+  return new Set(cyclePayments.values())
+}
+
+/** The plans before and after a change. */
+type PlanChange = readonly [from: string | null, to: string]
+
+/** The plan changes that events tell, by the payment that each was charged to. */
+export function planChanges({
+  walk,
+  firstProduct,
+  findCharge,
+}: SourceReading): ReadonlyMap<string, PlanChange> {
+  const changes = new Map<string, PlanChange>()
+  let productId = firstProduct
+  for (const { event } of walk) {
+    if (event.subject !== 'subscription' || !showsPlan(event) || event.productId === null) continue
+    const isChange = event.type === 'subscription.updated' && event.productId !== productId
+    const charge = isChange ? findCharge(event) : null
+    if (charge !== null) changes.set(charge, [productId, event.productId])
+    productId = event.productId
+  }
+  return changes
+}
+
+/**
+ * The payments for plan changes, told or not, where they are as many as there are more payments than cycles; null: not so.
+ * One that no event tells pays no cycle that was told; and if that leaves too many, it is for another product than the
+ * payment before it, and than the plan as told by then.
+ */
+export function chargesBeside(cycles: number, told: Told): ReadonlySet<string> | null {
+  const payments = paidIn(told.whole)
+  const known = planChanges(told.whole)
+  const spent = paidCycles(told.whole)
+  const left = payments.filter(({ id }) => !known.has(id) && !spent.has(id))
+  const changing = left.filter((payment) => {
+    const productId = productOf(payment.id, told)
+    const before = payments[payments.indexOf(payment) - 1]
+    const plans = [planBefore(payment, told), before === undefined ? null : productOf(before.id, told)]
+    return before !== undefined && productId !== null && !plans.includes(productId)
+  })
+  const charges = [left, changing].map((untold) => new Set([...known.keys(), ...untold.map(({ id }) => id)]))
+  return charges.find(({ size }) => payments.length - size === cycles) ?? null
+}
+
+/** The plan that events had named before a payment was made. */
+function planBefore({ id }: Paid, { whole }: Told): string | null {
+  const before = whole.walk.slice(0, whole.firstPaid.get(id))
+  const named = before.findLast(
+    ({ event }) => event.subject === 'subscription' && showsPlan(event) && event.productId !== null,
+  )
+  return named?.event.productId ?? null
+}
+
+/** The payments that no cycle and no plan change explains, also where the plan change is one between other plans. */
+export function unexplained(told: Told): readonly Paid[] {
+  const spent = paidCycles(told.whole)
+  const changes = planChanges(told.whole)
+  return paidIn(told.whole).filter(({ id }) => {
+    const productId = productOf(id, told)
+    const change = changes.get(id)
+    return change === undefined ? !spent.has(id) : productId !== null && !change.includes(productId)
+  })
+}
+
+export function productOf(paymentId: string, { all }: Told): string | null {
+  const own = all.filter((event) => event.subject === 'payment' && event.paymentId === paymentId)
+  return newestValue(own, (event) => event.productId)
+}
