@@ -179,7 +179,9 @@ function missingCycle(record: SubscriptionRecord, view: View): Missing | null {
   if (view.whole.walk.some((read) => read.index > (ended?.index ?? -1) && tellsCycle(record, read.event))) {
     return null
   }
-  const charges = ended === undefined ? chargesBeside(number, view) : null
+  // What ended, or was overdue and runs, was paid for since, whatever the numbers come to.
+  const isResumed = record.status === 'ACTIVE' && newestStatus(view) === 'subscription.past_due'
+  const charges = ended === undefined && !isResumed ? chargesBeside(number, view) : null
   const candidates = unspentSince(ended, view).filter(({ id }) => !charges?.has(id))
   // Every cycle was paid, and all else since was for plan changes, one of which has moved the end of the cycle.
   if (charges !== null && candidates.length === 0) return null
@@ -279,10 +281,14 @@ function missingAnnouncement(record: SubscriptionRecord, view: View): Missing | 
   return missing('subscription.reported', whenChanged(record, view), record)
 }
 
+/** The newest type of event that changed the status. */
+function newestStatus(view: View, except: readonly KeptSubscription['type'][] = []) {
+  const types = STATUS_TYPES.filter((type) => !except.includes(type))
+  return newestOwn(view, ({ type }) => types.includes(type))?.event.type
+}
+
 function missingStatus(record: SubscriptionRecord, view: View): Missing | null {
-  const newest = (types: readonly SourceEvent['type'][]) =>
-    newestOwn(view, ({ type }) => types.includes(type))?.event.type
-  const told = newest(STATUS_TYPES)
+  const told = newestStatus(view)
   const at = whenChanged(record, view)
   switch (record.status) {
     case 'PAST_DUE':
@@ -290,7 +296,7 @@ function missingStatus(record: SubscriptionRecord, view: View): Missing | null {
     case 'CANCELED': {
       const event = missing('subscription.canceled', at, record)
       // The legacy generation, which has no word for it, says of a canceled subscription that it expired.
-      const isTold = newest(STATUS_TYPES.filter((type) => type !== 'subscription.expired')) === event.type
+      const isTold = newestStatus(view, ['subscription.expired']) === event.type
       return isTold && !outlasts(canceledUntil(record, view), event, view) ? null : event
     }
     case 'EXPIRED': {

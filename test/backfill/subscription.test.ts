@@ -289,6 +289,16 @@ describe('a paid cycle that no event tells', () => {
       const json = subscriptionRecord({ productId: 'pro_b', updatedAt: isoMinute(9 * DAY) })
       expect(reported(json, [...BEGUN, end, revived])).toEqual([`.created ${9 * DAY} pro_b`])
     })
+
+    it('but is by a payment since it was overdue, whatever that is for', () => {
+      const overdue = sub('evt_s4', 'subscription.past_due', 2 * PERIOD, WITHOUT_NUMBER)
+      const at = 2 * PERIOD + DAY
+      const paid = pay('evt_p4', 'payment.authorized', 'pay_4', at, { productId: 'pro_b' })
+      const stored = [...BEGUN, PAID_AGAIN, renewed, overdue, paid]
+      const runs = { ...record, updatedAt: isoMinute(at) }
+      expect(reported(runs, stored)).toEqual([`.renewed ${at} pro_b`])
+      expect(reported({ ...runs, status: 'PAST_DUE' }, stored)).not.toContain(`.renewed ${at} pro_b`)
+    })
   })
 
   const chargedBack = pay('evt_p5', 'payment.chargeback', 'pay_3', PERIOD + 12 * DAY)
