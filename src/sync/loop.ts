@@ -24,7 +24,7 @@ export function createLoop({ look, work, nextAt, clock, log }: LoopDeps) {
   let waking: NodeJS.Timeout | null = null
   let timer: NodeJS.Timeout | null = null
   let isStopping = false
-  const underWay = new Set<Promise<void>>()
+  const underWay = new Set<Promise<unknown>>()
 
   const lookAndWork = oneAtATime(async () => {
     await look()
@@ -62,13 +62,19 @@ export function createLoop({ look, work, nextAt, clock, log }: LoopDeps) {
     },
     /** Works now, without waiting for an update in progress. */
     workNow: () => begin(workOnly),
+    /** Has a stop wait for this as for its own work. */
+    include<Answer>(doing: Promise<Answer>): Promise<Answer> {
+      underWay.add(doing)
+      doing.catch(() => {}).finally(() => underWay.delete(doing))
+      return doing
+    },
     /** Starts nothing more, and waits at most this many milliseconds for work in progress. */
     async stop(withinMs: number): Promise<void> {
       isStopping = true
       for (const pending of [waking, timer]) if (pending !== null) clearTimeout(pending)
       const giveUp = new AbortController()
       const late = wait(withinMs, undefined, { signal: giveUp.signal }).catch(() => {})
-      await Promise.race([Promise.all(underWay), late])
+      await Promise.race([Promise.allSettled(underWay), late])
       giveUp.abort()
     },
   }

@@ -12,7 +12,7 @@ import { readStatus } from './plan.js'
 import type { CheckFinding, Platform } from './platform.js'
 import { createQuestions } from './questions.js'
 import { type AttemptResult, createReconciler } from './reconcile.js'
-import { countAttempts, createRun } from './run.js'
+import { countAttempts, createRun, type RunOptions } from './run.js'
 import { createSweep } from './sweep.js'
 import {
   type AdapterName,
@@ -108,6 +108,7 @@ export async function createSync({
   const { promise: stopped, resolve: resolveStopped } = Promise.withResolvers<void>()
   const { status, check, plan, memberships, explain, targets } = createAnswers(context, checks)
   const { isPaused, pause } = pausing
+  const run = createRun({ context, attempts, plan, isPaused, updateDesired, reopen, sweep, work })
 
   loop.wake()
 
@@ -120,7 +121,7 @@ export async function createSync({
     memberships,
     explain,
     targets,
-    run: createRun({ context, attempts, plan, isPaused, updateDesired, reopen, sweep, work }),
+    run: (options?: RunOptions) => loop.include(run(options)),
     /** Compares with the real members on the platforms, and makes differences due. The schedule calls it. */
     async sweep(): Promise<void> {
       checks.renew()
@@ -149,7 +150,9 @@ export async function createSync({
       reopen()
       loop.wake()
     },
-    /** Starts no more calls, and waits a few seconds for those in flight. */
+    /** Whether it has begun to stop: what is under way for longer than that takes will find the store closed. */
+    isStopping: () => isStopping,
+    /** Starts no more calls, and waits a few seconds for those in flight and for runs. */
     async stop(): Promise<void> {
       isStopping = true
       await loop.stop(STOP_WITHIN_MS)

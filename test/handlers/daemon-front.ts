@@ -186,6 +186,7 @@ export const SYNC_OFF: SyncControl = {
   memberships: async () => ({ items: [], next: null }),
   explain: async () => [],
   plan: async () => ({ paused: false, hash: null, calls: [] }),
+  isStopping: () => false,
   run: async () => ({
     paused: false,
     given: 0,

@@ -253,31 +253,32 @@ describe('the routes about what follows access', () => {
     })
   })
 
-  it('answer a run that takes long before it is done, and log how it failed', async () => {
-    let fail = (): void => {}
-    const begun = new Promise<void>((resolve) => {
-      fail = resolve
-    })
-    let isAsked = false
-    const { ask, logged } = await openWithSync({
-      run: async () => {
-        isAsked = true
-        await begun
-        throw new Error('The database went away.')
-      },
-    })
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'], shouldAdvanceTime: true })
-    try {
-      const answer = ask('POST', '/sync/run')
-      await eventually(() => expect(isAsked).toBe(true))
-      vi.advanceTimersByTime(20_000)
-      expect(await answer).toEqual({ status: 202, json: { done: false } })
-    } finally {
-      vi.useRealTimers()
-    }
-    fail()
-    await eventually(() => expect(logged.map(({ msg }) => msg)).toContain('a run of sync failed'))
-  })
+  it.each([false, true])(
+    'answer a run that takes long before it is done, and log how it failed, but not if a stop overtook it: %s',
+    async (isStopping) => {
+      const { promise: failing, reject: fail } = Promise.withResolvers<never>()
+      let isAsked = false
+      const { ask, logged } = await openWithSync({
+        run: () => {
+          isAsked = true
+          return failing
+        },
+        isStopping: () => isStopping,
+      })
+      vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'], shouldAdvanceTime: true })
+      try {
+        const answer = ask('POST', '/sync/run')
+        await eventually(() => expect(isAsked).toBe(true))
+        vi.advanceTimersByTime(20_000)
+        expect(await answer).toEqual({ status: 202, json: { done: false } })
+      } finally {
+        vi.useRealTimers()
+      }
+      fail(new Error('The database went away.'))
+      await expect(failing).rejects.toThrow()
+      expect(logged.map(({ msg }) => msg).includes('a run of sync failed')).toBe(!isStopping)
+    },
+  )
 
   it('pause where there is only an outbound webhook', async () => {
     const state = await SYNC_OFF.status()

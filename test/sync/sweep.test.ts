@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { RetryableError } from '../../src/sync/platform.js'
+import { eventually } from '../setup/eventually.js'
 import { createCommunity } from './community.js'
 import { GOLD, GROUP, HOUR, PRODUCTS, type Syncing, syncing } from './syncing.js'
 
@@ -25,6 +26,21 @@ describe('a sweep', () => {
     // What one list lacks may be asked about before the other is read.
     const calls = community.calls.slice(made).map(({ call, accountId }) => `${call} ${accountId}`)
     expect(calls.sort()).toEqual(['give a', 'list ', 'list ', 'observe a'])
+  })
+
+  it('is waited for by a stop, as is the rest of the run that it belongs to', async () => {
+    const { sync, community } = await withMembers(await syncing())
+    const { promise: answer, resolve } = Promise.withResolvers<null>()
+    community.meet(({ call }) => (call === 'list' ? answer : null))
+    const made = community.calls.length
+    const ended: string[] = []
+    const run = sync.run({ sweep: true }).then(() => ended.push('run'))
+    await eventually(() => expect(community.calls.length).toBeGreaterThan(made))
+    const stop = sync.stop().then(() => ended.push('stop'))
+    expect(sync.isStopping()).toBe(true)
+    resolve(null)
+    await Promise.all([run, stop])
+    expect(ended).toEqual(['run', 'stop'])
   })
 
   it('takes nothing from those whom staff gave a role, with an account that a customer has or with another', async () => {

@@ -24,7 +24,7 @@ export interface SyncDeps extends MountDeps {
 
 export interface SyncControl
   extends SyncQuestions,
-    Pick<Sync, 'check' | 'pause' | 'resume'>,
+    Pick<Sync, 'check' | 'isStopping' | 'pause' | 'resume'>,
     Pick<Awaited<ReturnType<typeof createOutbound>>, 'replay' | 'test'> {
   /** `messages`: messages of the outbound webhooks that `retry` made due. @throws LatchkeyError `plan_changed` */
   readonly run: (
