@@ -1,16 +1,16 @@
 /* The command line: `npm run simulate -- --seed 7 --days 400`. */
 
-import { parseArgs } from 'node:util'
+import { numberIn, optionsIn } from './options.js'
 import { play } from './run.js'
 import { shrink } from './shrink.js'
-import { DAY_MS, kindsIn, type Step, stepsIn, storyOf } from './story.js'
+import { DAY_MS, kindsIn, ON_SQLITE, type Step, stepsIn, storyOf } from './story.js'
 import { prepareWorlds, virtualGround } from './virtual.js'
 
 const write = (text: string): void => void process.stdout.write(`${text}\n`)
 
 async function tellShortest(
   seed: number,
-  days: string,
+  again: string,
   story: readonly Step[],
   promise: string,
 ): Promise<void> {
@@ -21,35 +21,36 @@ async function tellShortest(
     write(`  day ${(at / DAY_MS).toFixed(2)}: step ${number}, ${kind}`)
   }
   const numbers = shortest.map(({ number }) => number).join()
-  write(`again: npm run simulate -- --seed ${seed} --days ${days} --only ${numbers}`)
+  write(`again: npm run simulate -- --seed ${seed} ${again} --only ${numbers}`)
 }
 
 export async function runCommand(args: readonly string[]): Promise<number> {
-  const { values } = parseArgs({
-    args: [...args],
-    options: {
-      seed: { type: 'string', default: '1' },
-      seeds: { type: 'string', default: '1' },
-      days: { type: 'string', default: '60' },
-      only: { type: 'string' },
-      kinds: { type: 'string' },
-      shrink: { type: 'boolean', default: false },
-      'until-failure': { type: 'boolean', default: false },
-      trace: { type: 'boolean', default: false },
-    },
+  const values = optionsIn(args, {
+    seed: { type: 'string', default: '1' },
+    seeds: { type: 'string', default: '1' },
+    days: { type: 'string', default: '60' },
+    only: { type: 'string' },
+    kinds: { type: 'string' },
+    shrink: { type: 'boolean', default: false },
+    'until-failure': { type: 'boolean', default: false },
+    trace: { type: 'boolean', default: false },
   })
+  const first = numberIn('seed', values.seed)
+  const seeds = numberIn('seeds', values.seeds)
+  const days = numberIn('days', values.days, 'parts')
+  const kinds = kindsIn(values.kinds, ON_SQLITE)
+  const again = `--days ${days}${values.kinds === undefined ? '' : ` --kinds ${values.kinds}`}`
   const clean = await prepareWorlds()
   let failed = 0
-  const first = Number(values.seed)
-  for (let seed = first; seed < first + Number(values.seeds); seed += 1) {
+  for (let seed = first; seed < first + seeds; seed += 1) {
     if (failed > 0 && values['until-failure']) break
-    const story = storyOf(seed, Number(values.days), kindsIn(values.kinds))
+    const story = storyOf(seed, days, kinds)
     const chosen = stepsIn(story, values.only)
     const outcome = await play(seed, chosen, virtualGround, values.trace ? write : null)
     if (outcome.failure !== null) {
       failed += 1
       write(`seed ${seed} failed: ${outcome.failure.message}`)
-      if (values.shrink) await tellShortest(seed, values.days, chosen, outcome.failure.promise)
+      if (values.shrink) await tellShortest(seed, again, chosen, outcome.failure.promise)
     }
     write(
       `seed ${seed}: ${story.length} steps, ${outcome.lines} lines, ${outcome.turns} turns, ${Math.round(outcome.ms)} ms, hash ${outcome.hash}`,

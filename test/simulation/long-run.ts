@@ -2,7 +2,7 @@
 
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
+import { numberIn, optionsIn } from './options.js'
 
 /** Then a fresh process goes on. */
 const SEEDS_EACH = 50
@@ -12,21 +12,19 @@ const MEMORY_EVERY = 4
 const SCRIPTS = join(import.meta.dirname, '..', '..', 'scripts')
 
 export async function runLong(args: readonly string[]): Promise<number> {
-  const { values } = parseArgs({
-    args: [...args],
-    options: {
-      minutes: { type: 'string', default: '60' },
-      jobs: { type: 'string', default: '1' },
-      seed: { type: 'string', default: '1' },
-      seeds: { type: 'string' },
-      days: { type: 'string', default: '60' },
-    },
+  const values = optionsIn(args, {
+    minutes: { type: 'string', default: '60' },
+    jobs: { type: 'string', default: '1' },
+    seed: { type: 'string', default: '1' },
+    seeds: { type: 'string' },
+    days: { type: 'string', default: '60' },
   })
-  const { days } = values
-  const endsAt = Date.now() + Number(values.minutes) * 60_000
+  const days = numberIn('days', values.days, 'parts')
+  const jobs = numberIn('jobs', values.jobs)
+  const endsAt = Date.now() + numberIn('minutes', values.minutes, 'parts') * 60_000
+  let next = numberIn('seed', values.seed)
   const last =
-    values.seeds === undefined ? Number.POSITIVE_INFINITY : Number(values.seed) + Number(values.seeds) - 1
-  let next = Number(values.seed)
+    values.seeds === undefined ? Number.POSITIVE_INFINITY : next + numberIn('seeds', values.seeds) - 1
   const counts = { played: 0, failed: 0 }
 
   async function work(): Promise<void> {
@@ -42,21 +40,21 @@ export async function runLong(args: readonly string[]): Promise<number> {
         process.stdout.write(`${said.filter((line) => !/^seed \d+: /.test(line)).join('\n')}\n`)
     }
   }
-  await Promise.all(Array.from({ length: Number(values.jobs) }, work))
+  await Promise.all(Array.from({ length: jobs }, work))
   process.stdout.write(`${counts.played} seeds of ${days} days, ${counts.failed} failures\n`)
   return counts.failed === 0 && counts.played > 0 ? 0 : 1
 }
 
 /** @returns the lines that it wrote */
-function runSeeds(from: number, count: number, days: string): Promise<readonly string[]> {
-  const looksAtMemory = Number(days) >= LONG_DAYS && Math.floor(from / SEEDS_EACH) % MEMORY_EVERY === 0
+function runSeeds(from: number, count: number, days: number): Promise<readonly string[]> {
+  const looksAtMemory = days >= LONG_DAYS && Math.floor(from / SEEDS_EACH) % MEMORY_EVERY === 0
   const collects = looksAtMemory ? ['--expose-gc'] : []
   const program = [
     // Each processor has a job: threads that help with the garbage would only take from one another.
     ...['--disable-warning=ExperimentalWarning', '--single-threaded-gc', ...collects],
     ...['--import', join(SCRIPTS, 'typescript.js')],
   ]
-  const which = ['--seed', String(from), '--seeds', String(count), '--days', days, '--shrink']
+  const which = ['--seed', String(from), '--seeds', String(count), '--days', String(days), '--shrink']
   const child = spawn(process.execPath, [...program, join(import.meta.dirname, 'main.ts'), ...which], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })

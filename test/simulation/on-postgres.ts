@@ -4,7 +4,6 @@
  */
 
 import { setTimeout as wait } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
 import type { Instance } from '../postgres/instance.js'
 import { startOwnServer } from '../postgres/own-server.js'
 import { openWay } from '../postgres/way.js'
@@ -12,9 +11,10 @@ import build from '../setup/build.js'
 import { keepExitCode } from '../setup/keep-exit-code.js'
 import type { AtEnd } from '../world.js'
 import { chooseRealTime, elapsed } from './machine/time.js'
+import { numberIn, optionsIn } from './options.js'
 import { startDaemonProcesses } from './parts/daemon-processes.js'
 import { type Outcome, play } from './run.js'
-import { DAY_MS, kindsIn, realStoryOf, type Step, stepsIn } from './story.js'
+import { DAY_MS, kindsIn, ON_POSTGRES, realStoryOf, type Step, stepsIn } from './story.js'
 import type { Ground } from './world.js'
 
 /** While a second of a story passes, its buyers live through a day, whose events are dated in the past. */
@@ -100,25 +100,24 @@ export function playOnPostgres(
 const write = (text: string): void => void process.stdout.write(`${text}\n`)
 
 export async function runOnPostgres(args: readonly string[]): Promise<number> {
-  const { values } = parseArgs({
-    args: [...args],
-    options: {
-      postgres: { type: 'boolean' },
-      seed: { type: 'string', default: '1' },
-      seeds: { type: 'string', default: '1' },
-      seconds: { type: 'string', default: '60' },
-      only: { type: 'string' },
-      kinds: { type: 'string' },
-      trace: { type: 'boolean', default: false },
-    },
-  })
   keepExitCode()
+  const values = optionsIn(args, {
+    postgres: { type: 'boolean' },
+    seed: { type: 'string', default: '1' },
+    seeds: { type: 'string', default: '1' },
+    seconds: { type: 'string', default: '60' },
+    only: { type: 'string' },
+    kinds: { type: 'string' },
+    trace: { type: 'boolean', default: false },
+  })
+  const first = numberIn('seed', values.seed)
+  const seeds = numberIn('seeds', values.seeds)
+  const seconds = numberIn('seconds', values.seconds, 'parts')
+  const kinds = kindsIn(values.kinds, ON_POSTGRES)
   build()
   let failed = 0
-  const first = Number(values.seed)
-  for (let seed = first; seed < first + Number(values.seeds); seed += 1) {
-    const seconds = Number(values.seconds)
-    const story = realStoryOf(seed, seconds, kindsIn(values.kinds))
+  for (let seed = first; seed < first + seeds; seed += 1) {
+    const story = realStoryOf(seed, seconds, kinds)
     const chosen = stepsIn(story, values.only)
     const from = Date.now()
     const { failure } = await playOnPostgres(seed, seconds, chosen, values.trace ? write : null)

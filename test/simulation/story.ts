@@ -1,12 +1,13 @@
 /* A story: what happens in a world, and when. It follows from a seed, and plays again with some of its steps alone. */
 
 import { type Chance, chanceOf, mixed } from './machine/chance.js'
+import { numberIn, UsageError } from './options.js'
 
 export const HOUR_MS = 3_600_000
 export const DAY_MS = 24 * HOUR_MS
 
 /** By how often each kind of step happens. */
-const ON_SQLITE = {
+export const ON_SQLITE = {
   act: 50,
   operate: 16,
   community: 14,
@@ -24,7 +25,7 @@ const ON_SQLITE = {
   'clock set': 2,
 } as const
 /** There, two daemons are in trouble more often, and get much at once: fewer steps have to do. */
-const ON_POSTGRES = {
+export const ON_POSTGRES = {
   act: 50,
   operate: 20,
   community: 14,
@@ -177,10 +178,20 @@ function kindOf(chance: Chance, weights: readonly (readonly [Kind, number])[]): 
   return 'act'
 }
 
-/** Of a story, what the command line asks for: kinds of steps, and steps by their numbers, between commas. */
-export const kindsIn = (kinds: string | undefined) => (kinds?.split(',') as Kind[] | undefined) ?? null
+/** The kinds of steps that the command line asks for, between commas; null: it asks for none. */
+export function kindsIn(text: string | undefined, weights: Pace['weights']): readonly Kind[] | null {
+  const known = Object.keys(weights)
+  const kinds = text?.split(',').map((kind) => kind.trim()) ?? null
+  const strange = kinds?.find((kind) => !known.includes(kind))
+  if (strange === undefined) return kinds as readonly Kind[] | null
+  throw new UsageError(`--kinds has "${strange}", which is none of ${known.join(', ')}`)
+}
 
-export function stepsIn(story: readonly Step[], only: string | undefined): readonly Step[] {
-  const numbers = only?.split(',').map(Number)
-  return numbers === undefined ? story : story.filter(({ number }) => numbers.includes(number))
+/** The steps of a story that the command line asks for by their numbers, between commas. */
+export function stepsIn(story: readonly Step[], text: string | undefined): readonly Step[] {
+  if (text === undefined) return story
+  const steps = text.split(',').map((number) => story[numberIn('only', number) - 1])
+  if (steps.includes(undefined))
+    throw new UsageError(`--only asks for a step above ${story.length}, the last of this story`)
+  return story.filter((step) => steps.includes(step))
 }
