@@ -47,24 +47,29 @@ export function planChanges({
   return changes
 }
 
+/** How many cycles events tell together with their payment. */
+export function paidCyclesIn(whole: SourceReading): number {
+  const charges = planChanges(whole)
+  return [...paidCycles(whole)].filter((id) => !charges.has(id)).length
+}
+
 /**
- * The payments for plan changes, told or not, where they are as many as there are more payments than cycles; null: not so.
- * One that no event tells pays no cycle that was told; and if that leaves too many, it is for another product than the
- * payment before it, and than the plan as told by then.
+ * The payments that nothing but a plan change explains, though no event tells one: each is for another product than the
+ * payment before it, and than the plan as told by then, and they are as many as there are more payments than cycles.
  */
-export function chargesBeside(cycles: number, told: Told): ReadonlySet<string> | null {
+export function untoldCharges(cycles: number, told: Told): ReadonlySet<string> {
   const payments = paidIn(told.whole)
   const known = planChanges(told.whole)
   const spent = paidCycles(told.whole)
-  const left = payments.filter(({ id }) => !known.has(id) && !spent.has(id))
-  const changing = left.filter((payment) => {
+  const changing = payments.filter((payment, i) => {
+    if (i === 0 || known.has(payment.id) || spent.has(payment.id)) return false
     const productId = productOf(payment.id, told)
-    const before = payments[payments.indexOf(payment) - 1]
+    const before = payments[i - 1]
     const plans = [planBefore(payment, told), before === undefined ? null : productOf(before.id, told)]
-    return before !== undefined && productId !== null && !plans.includes(productId)
+    return productId !== null && !plans.includes(productId)
   })
-  const charges = [left, changing].map((untold) => new Set([...known.keys(), ...untold.map(({ id }) => id)]))
-  return charges.find(({ size }) => payments.length - size === cycles) ?? null
+  const isMatching = payments.length - known.size - cycles === changing.length
+  return new Set(isMatching ? changing.map(({ id }) => id) : [])
 }
 
 /** The plan that events had named before a payment was made. */

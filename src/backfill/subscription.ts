@@ -18,13 +18,14 @@ import { isReportedEventId } from '../provider/ids.js'
 import type { JsonObject } from '../provider/json.js'
 import { newestValue } from '../provider/order.js'
 import {
-  chargesBeside,
   type Paid,
   paidCycles,
+  paidCyclesIn,
   paidIn,
   planChanges,
   productOf,
   unexplained,
+  untoldCharges,
 } from './paid-for.js'
 import type { SubscriptionRecord } from './record.js'
 import {
@@ -39,6 +40,8 @@ import {
 
 const HOUR_MS = 60 * 60 * 1000
 const DAY_MS = 24 * HOUR_MS
+/** No renewal is paid so long before the end of the cycle before it. */
+const EARLY_MS = 2 * DAY_MS
 
 /** The statuses that events exist for. */
 const REPORTED_STATUSES = ['ACTIVE', 'PAST_DUE', 'CANCELED', 'EXPIRED']
@@ -179,17 +182,22 @@ function missingCycle(record: SubscriptionRecord, view: View): Missing | null {
   if (view.whole.walk.some((read) => read.index > (ended?.index ?? -1) && tellsCycle(record, read.event))) {
     return null
   }
-  // What ended, or was overdue and runs, was paid for since, whatever the numbers come to.
-  const isResumed = record.status === 'ACTIVE' && newestStatus(view) === 'subscription.past_due'
-  const charges = ended === undefined && !isResumed ? chargesBeside(number, view) : null
-  const candidates = unspentSince(ended, view).filter(({ id }) => !charges?.has(id))
-  // Every cycle was paid, and all else since was for plan changes, one of which has moved the end of the cycle.
-  if (charges !== null && candidates.length === 0) return null
-  const paid = cyclePayment(record, view, candidates)
+  const isOver = ended !== undefined || isResumed(record, view)
+  const isPaid = !isOver && paidCyclesIn(view.whole) === number
+  const free = unspentSince(ended, view)
+  if (isPaid && isMovedByPlan(record, free, view)) return null
+  const paid = cyclePayment(record, view, free)
   if (paid === null && record.status === 'PAST_DUE') return null
+  // By its end a cycle is missing, by the number of payments none is.
+  if (isPaid) view.note('cycle_payment_unclear')
   const type: SubscriptionEventType = number === 1 ? 'subscription.created' : 'subscription.renewed'
   const event = missing(type, paid?.at ?? whenChanged(record, view), record)
   return paid === null ? event : withProduct(event, productOf(paid.id, view))
+}
+
+/** Whether it was overdue by the newest event, and runs: it was paid for since, whatever the numbers come to. */
+function isResumed({ status }: SubscriptionRecord, view: View): boolean {
+  return status === 'ACTIVE' && newestStatus(view) === 'subscription.past_due'
 }
 
 /** The payments since the newest cycle and end that paid no cycle that was told. */
@@ -198,6 +206,20 @@ function unspentSince(ended: ReadEvent | undefined, view: View): readonly Paid[]
   const since = Math.max(...reads.map((read) => read?.event.createdAt ?? Number.NEGATIVE_INFINITY))
   const spent = paidCycles(view.whole)
   return paidIn(view.whole).filter(({ id, at }) => !spent.has(id) && at > since)
+}
+
+/**
+ * Whether a plan change alone moved the record's end: the newest cycle, told without a number, was far from its end when
+ * all else was paid, and the change is told, or will be.
+ */
+function isMovedByPlan({ said }: SubscriptionRecord, free: readonly Paid[], view: View): boolean {
+  const cycle = newestOwn(view, isCycleEvent)?.event
+  if (cycle?.subject !== 'subscription' || cycle.expiresAt === null || said.expiresAt === null) return false
+  const renewsAt = cycle.expiresAt - EARLY_MS
+  const isNumbered = cycle.cycles !== null && cycle.cycles.current !== null
+  if (isNumbered || free.some(({ at }) => at >= renewsAt)) return false
+  const until = newestValue(view.own, ({ expiresAt }) => expiresAt) ?? 0
+  return until >= said.expiresAt - HOUR_MS || (said.productId !== null && said.productId !== namedPlan(view))
 }
 
 function numberOf({ json }: SubscriptionRecord): number | null {
@@ -216,21 +238,23 @@ function tellsCycle(record: SubscriptionRecord, event: SourceEvent): boolean {
   return due === null || (expiresAt !== null && expiresAt >= due - HOUR_MS)
 }
 
-/** Which of the candidates paid the record's cycle: payments of which nothing says what they paid; null: none did. */
-function cyclePayment(record: SubscriptionRecord, view: View, candidates: readonly Paid[]): Paid | null {
+/** Which payment paid the record's cycle, of those of which nothing says what they paid; null: none did. */
+function cyclePayment(record: SubscriptionRecord, view: View, free: readonly Paid[]): Paid | null {
   const number = numberOf(record) ?? 1
   const began = cycleBegan(record, number)
-  const first = began === null ? undefined : candidates.find(({ at }) => at >= began - DAY_MS)
+  const first = began === null ? undefined : free.find(({ at }) => at >= began - DAY_MS)
   if (first === undefined) {
     // A plan change that begins a cycle moves its end, and so what is taken for its beginning, ahead of all payments.
     const charges = planChanges(view.whole)
-    const left = candidates.filter(({ id }) => !charges.has(id))
-    if (left.length > 1) view.note('cycle_payment_unclear')
-    return left.at(-1) ?? null
+    const left = free.filter(({ id }) => !charges.has(id))
+    const untold = untoldCharges(number, view)
+    const rest = left.filter(({ id }) => !untold.has(id))
+    if (left.length > 1 || rest.length < left.length) view.note('cycle_payment_unclear')
+    return rest.at(-1) ?? left.at(-1) ?? null
   }
   const newest = newestOwn(view, isCycleEvent)?.event
   const restarted = newest?.subject === 'subscription' && (newest.cycles?.current ?? 0) >= number
-  if (restarted && candidates.length > 1) view.note('cycle_payment_unclear')
+  if (restarted && free.length > 1) view.note('cycle_payment_unclear')
   return first
 }
 
@@ -239,13 +263,17 @@ function cycleBegan({ said: { expiresAt: due }, createdAt }: SubscriptionRecord,
   return due === null ? null : due - (due - createdAt) / number
 }
 
-function missingPlan(record: SubscriptionRecord, view: View): Missing | null {
-  const { productId } = record.said
-  const { whole } = view
+/** The plan that the newest naming names. */
+function namedPlan({ whole }: View): string | null {
   const naming = whole.walk.findLast(
     (read) => read.event.productId !== null && namingRankOf(read) === whole.namingRank,
   )
-  if (productId === null || naming?.event.productId === productId) return null
+  return naming?.event.productId ?? null
+}
+
+function missingPlan(record: SubscriptionRecord, view: View): Missing | null {
+  const { productId } = record.said
+  if (productId === null || namedPlan(view) === productId) return null
   const charge = chargeSince(
     newestOwn(view, (event) => showsPlan(event) && event.productId !== null),
     view,

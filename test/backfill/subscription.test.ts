@@ -227,9 +227,10 @@ describe('a paid cycle that no event tells', () => {
     expect(reportedAgain(record, stored)).toEqual([])
   })
 
-  describe('is not missed by a later end of the record, which a plan change has moved', () => {
+  describe.each([30, 365])('is not missed by an end that a plan change moved by %i days', (days) => {
     const at = PERIOD + 10 * DAY
-    const moved = { ...RENEWED, currentCycleDueAt: isoMinute(at + 365 * DAY), updatedAt: isoMinute(at + 1) }
+    const due = { currentCycleDueAt: isoMinute(at + days * DAY), updatedAt: isoMinute(at + 1) }
+    const record = subscriptionRecord({ ...RENEWED, ...due, productId: 'pro_b' })
     const renewed = sub('evt_s2', 'subscription.renewed', PERIOD, {
       ...WITHOUT_NUMBER,
       expiresAt: minute(2 * PERIOD),
@@ -238,9 +239,9 @@ describe('a paid cycle that no event tells', () => {
       (['payment.authorized', 'payment.succeeded'] as const).map((type, i) =>
         pay(`evt_c${i}`, type, 'pay_3', at, { productId }),
       )
-    const told = sub('evt_s3', 'subscription.updated', at, { productId: 'pro_b' })
+    const moved = { productId: 'pro_b', expiresAt: minute(at + days * DAY) }
+    const told = sub('evt_s3', 'subscription.updated', at, moved)
     const refund = pay('evt_r', 'payment.refunded', 'pay_3', at + DAY, { productId: 'pro_b' })
-    const record = subscriptionRecord({ ...moved, productId: 'pro_b' })
 
     it.each<[string, readonly NormalizedEvent[], readonly string[]]>([
       ['is told', [...chargeOf('pro_b'), told, refund], []],
@@ -255,50 +256,52 @@ describe('a paid cycle that no event tells', () => {
       expect(reportOf(record, stored).differences).toEqual([])
     })
 
-    it('where one of them was not told, but the payments for another product are as many as the charges', () => {
-      const third = [
-        pay('evt_p3', 'payment.authorized', 'pay_5', 2 * PERIOD, { productId: 'pro_c' }),
-        sub('evt_s4', 'subscription.renewed', 2 * PERIOD, {
-          ...{ ...WITHOUT_NUMBER, productId: 'pro_c' },
-          expiresAt: minute(3 * PERIOD),
-        }),
-      ]
-      const charge = (['payment.authorized', 'payment.succeeded'] as const).map((type, i) =>
-        pay(`evt_c${i}`, type, 'pay_6', 2 * PERIOD + DAY, { productId: 'pro_b' }),
-      )
-      const json = { ...record, currentCycle: 3, updatedAt: isoMinute(2 * PERIOD + 2 * DAY) }
-      expect(reported(json, [...BEGUN, PAID_AGAIN, ...third, ...charge])).toEqual([
-        `.updated ${2 * PERIOD + DAY} pro_b`,
+    it('but is, and is listed, where the plan is the same: its own end may have been moved', () => {
+      const same = { ...record, productId: 'pro_a' }
+      expect(reported(same, [...BEGUN, PAID_AGAIN, renewed])).toEqual([`.renewed ${at + 1} pro_a`])
+      expect(reportOf(same, [...BEGUN, PAID_AGAIN, renewed]).differences).toMatchObject([
+        { code: 'cycle_payment_unclear' },
       ])
     })
 
-    it('but is by a payment for the plan as told, where as many others may have been for changes', () => {
-      const plan = [
-        pay('evt_p3', 'payment.authorized', 'pay_3', 9 * DAY, { productId: null }),
-        sub('evt_s3', 'subscription.updated', 9 * DAY, { productId: 'pro_b' }),
-      ]
-      const unknown = pay('evt_p4', 'payment.authorized', 'pay_4', 2 * DAY, { productId: null })
-      const again = pay('evt_p5', 'payment.authorized', 'pay_5', PERIOD, { productId: 'pro_b' })
-      const json = { ...record, currentCycleDueAt: isoMinute(2 * PERIOD) }
-      expect(reported(json, [...BEGUN, unknown, ...plan, again])).toEqual([`.renewed ${PERIOD} pro_b`])
+    it('but is where it was paid for since it was due, or overdue, or had ended', () => {
+      const paidAt = 2 * PERIOD - DAY
+      const again = pay('evt_p4', 'payment.authorized', 'pay_4', paidAt, { productId: 'pro_b' })
+      const stored = [...BEGUN, PAID_AGAIN, renewed]
+      expect(reported(record, [...stored, again])).toEqual([`.renewed ${paidAt} pro_b`])
+      const runs = { ...record, updatedAt: isoMinute(2 * PERIOD + DAY) }
+      for (const type of ['subscription.past_due', 'subscription.expired'] as const) {
+        const end = sub('evt_s4', type, 2 * PERIOD, WITHOUT_NUMBER)
+        expect(reported(runs, [...stored, end])).toEqual([`.renewed ${2 * PERIOD + DAY} pro_b`])
+      }
     })
+  })
 
-    it('but is by a payment after its end, whatever that is for', () => {
-      const end = sub('evt_s4', 'subscription.expired', 5 * DAY)
-      const revived = pay('evt_p4', 'payment.authorized', 'pay_4', 9 * DAY, { productId: 'pro_b' })
-      const json = subscriptionRecord({ productId: 'pro_b', updatedAt: isoMinute(9 * DAY) })
-      expect(reported(json, [...BEGUN, end, revived])).toEqual([`.created ${9 * DAY} pro_b`])
+  it('is paid by its own payment, whatever other payments for another plan or for none may have been for', () => {
+    const twice = pay('evt_p0', 'payment.authorized', 'pay_0', 10)
+    const renewed = sub('evt_s2', 'subscription.renewed', PERIOD, cycle(2, 2 * PERIOD))
+    const third = pay('evt_p3', 'payment.authorized', 'pay_3', 2 * PERIOD, { productId: 'pro_c' })
+    const record = subscriptionRecord({
+      ...{ productId: 'pro_c', currentCycle: 3 },
+      ...{ currentCycleDueAt: isoMinute(3 * PERIOD), updatedAt: isoMinute(2 * PERIOD) },
     })
-
-    it('but is by a payment since it was overdue, whatever that is for', () => {
-      const overdue = sub('evt_s4', 'subscription.past_due', 2 * PERIOD, WITHOUT_NUMBER)
-      const at = 2 * PERIOD + DAY
-      const paid = pay('evt_p4', 'payment.authorized', 'pay_4', at, { productId: 'pro_b' })
-      const stored = [...BEGUN, PAID_AGAIN, renewed, overdue, paid]
-      const runs = { ...record, updatedAt: isoMinute(at) }
-      expect(reported(runs, stored)).toEqual([`.renewed ${at} pro_b`])
-      expect(reported({ ...runs, status: 'PAST_DUE' }, stored)).not.toContain(`.renewed ${at} pro_b`)
+    const stored = [...BEGUN, twice, PAID_AGAIN, renewed, third]
+    expect(reported(record, stored)).toEqual([`.renewed ${2 * PERIOD} pro_c`])
+    // Where its beginning cannot be told, a payment for the plan as told is no charge.
+    const plan = [
+      pay('evt_p4', 'payment.authorized', 'pay_4', 9 * DAY, { productId: null }),
+      sub('evt_s3', 'subscription.updated', 9 * DAY, { productId: 'pro_b' }),
+    ]
+    const unknown = pay('evt_p5', 'payment.authorized', 'pay_5', 2 * DAY, { productId: null })
+    const again = pay('evt_p6', 'payment.authorized', 'pay_6', PERIOD, { productId: 'pro_b' })
+    const json = subscriptionRecord({
+      ...{ productId: 'pro_b', currentCycle: 2 },
+      ...{ currentCycleDueAt: isoMinute(400 * DAY), updatedAt: isoMinute(PERIOD) },
     })
+    expect(reported(json, [...BEGUN, unknown, ...plan, again])).toEqual([`.renewed ${PERIOD} pro_b`])
+    expect(reportOf(json, [...BEGUN, unknown, ...plan, again]).differences).toMatchObject([
+      { code: 'cycle_payment_unclear' },
+    ])
   })
 
   const chargedBack = pay('evt_p5', 'payment.chargeback', 'pay_3', PERIOD + 12 * DAY)
