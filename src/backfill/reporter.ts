@@ -46,7 +46,7 @@ export const DIFFERENCE_TEXT = {
     'is canceled for the end of a period that it no longer shows: access ends at once',
   term_end_unknown: 'is in the last cycle of its term, and shows no end',
   authorization_unknown: 'shows no history, and no event says when it was authorized, if it was',
-  cycle_payment_unclear: 'does not show which of several payments paid its cycle',
+  cycle_payment_unclear: 'does not show which payment paid its cycle',
   plan_charge_unclear: 'was paid for changes of its plan that no event tells',
   chargeback_date_unknown: 'was charged back at an unknown time, and a later payment had been made by then',
 } as const

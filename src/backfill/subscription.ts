@@ -182,8 +182,8 @@ function missingCycle(record: SubscriptionRecord, view: View): Missing | null {
   if (view.whole.walk.some((read) => read.index > (ended?.index ?? -1) && tellsCycle(record, read.event))) {
     return null
   }
-  const isOver = ended !== undefined || isResumed(record, view)
-  const isPaid = !isOver && paidCyclesIn(view.whole) === number
+  const isRevived = ended !== undefined || isResumed(record, view)
+  const isPaid = !isRevived && paidCyclesIn(view.whole) === number
   const free = unspentSince(ended, view)
   if (isPaid && isMovedByPlan(record, free, view)) return null
   const paid = cyclePayment(record, view, free)
