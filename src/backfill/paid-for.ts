@@ -47,12 +47,6 @@ export function planChanges({
   return changes
 }
 
-/** How many cycles events tell together with their payment. */
-export function paidCyclesIn(whole: SourceReading): number {
-  const charges = planChanges(whole)
-  return [...paidCycles(whole)].filter((id) => !charges.has(id)).length
-}
-
 /**
  * The payments that nothing but a plan change explains, though no event tells one: each is for another product than the
  * payment before it, and than the plan as told by then, and they are as many as there are more payments than cycles.
@@ -62,10 +56,10 @@ export function untoldCharges(cycles: number, told: Told): ReadonlySet<string> {
   const known = planChanges(told.whole)
   const spent = paidCycles(told.whole)
   const changing = payments.filter((payment, i) => {
-    if (i === 0 || known.has(payment.id) || spent.has(payment.id)) return false
-    const productId = productOf(payment.id, told)
     const before = payments[i - 1]
-    const plans = [planBefore(payment, told), before === undefined ? null : productOf(before.id, told)]
+    if (before === undefined || known.has(payment.id) || spent.has(payment.id)) return false
+    const productId = productOf(payment.id, told)
+    const plans = [planBefore(payment, told), productOf(before.id, told)]
     return productId !== null && !plans.includes(productId)
   })
   const isMatching = payments.length - known.size - cycles === changing.length

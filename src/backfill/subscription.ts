@@ -20,7 +20,6 @@ import { newestValue } from '../provider/order.js'
 import {
   type Paid,
   paidCycles,
-  paidCyclesIn,
   paidIn,
   planChanges,
   productOf,
@@ -40,7 +39,7 @@ import {
 
 const HOUR_MS = 60 * 60 * 1000
 const DAY_MS = 24 * HOUR_MS
-/** No renewal is paid so long before the end of the cycle before it. */
+/** A payment made this long before a cycle's end is not for the next one. */
 const EARLY_MS = 2 * DAY_MS
 
 /** The statuses that events exist for. */
@@ -183,7 +182,7 @@ function missingCycle(record: SubscriptionRecord, view: View): Missing | null {
     return null
   }
   const isRevived = ended !== undefined || isResumed(record, view)
-  const isPaid = !isRevived && paidCyclesIn(view.whole) === number
+  const isPaid = !isRevived && paidCycles(view.whole).size === number
   const free = unspentSince(ended, view)
   if (isPaid && isMovedByPlan(record, free, view)) return null
   const paid = cyclePayment(record, view, free)
