@@ -39,7 +39,7 @@ export async function runCommand(args: readonly string[]): Promise<number> {
   const seeds = numberIn('seeds', values.seeds)
   const days = numberIn('days', values.days, 'parts')
   const kinds = kindsIn(values.kinds, ON_SQLITE)
-  const again = `--days ${days}${values.kinds === undefined ? '' : ` --kinds ${values.kinds}`}`
+  const again = `--days ${days}${values.kinds === undefined ? '' : ` --kinds "${values.kinds}"`}`
   const clean = await prepareWorlds()
   let failed = 0
   for (let seed = first; seed < first + seeds; seed += 1) {

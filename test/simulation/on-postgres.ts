@@ -124,7 +124,7 @@ export async function runOnPostgres(args: readonly string[]): Promise<number> {
     if (failure !== null) {
       failed += 1
       const options = (['kinds', 'only'] as const).map((name) =>
-        values[name] === undefined ? '' : ` --${name} ${values[name]}`,
+        values[name] === undefined ? '' : ` --${name} "${values[name]}"`,
       )
       for (const line of told(seed, chosen, failure)) write(line)
       write(`again: npm run simulate -- --postgres --seed ${seed} --seconds ${seconds}${options.join('')}`)
